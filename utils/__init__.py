@@ -1,0 +1,1 @@
+"""Helpers that every notebook of the book shares."""
