@@ -177,10 +177,10 @@ def flow(
         if query == key:
             continue
         start, end = (query, key) if reading else (key, query)
-        bend = -0.35 if end > start else 0.35
         style = {"arrowstyle": "-|>", "mutation_scale": 11, "shrinkA": 16, "shrinkB": 16, "color": shade}
-        bent = f"arc3,rad={bend if query < key else -bend}"
-        ax.add_patch(FancyArrowPatch((start, 0), (end, 0), connectionstyle=bent, lw=5 * weights[query, key], **style))
+        ax.add_patch(
+            FancyArrowPatch((start, 0), (end, 0), connectionstyle="arc3,rad=-0.45", lw=5 * weights[query, key], **style)
+        )
     for place, token in enumerate(tokens):
         ax.text(place, 0, token, ha="center", va="center", bbox={"boxstyle": "round,pad=0.3", "fc": "w", "ec": "none"})
     ax.set(xlim=(-0.6, len(tokens) - 0.4), ylim=(-1.0, 1.0))
