@@ -1,0 +1,153 @@
+"""A browser without network: Debian's Chromium, driven by Playwright, with every host but 127.0.0.1 mapped to nothing.
+
+``visit`` opens a page of a folder (or a piece of HTML) and records console errors and every request that would leave
+the machine. Without a browser the tests are skipped, unless REQUIRE_BROWSER=1.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+]
+AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def _absent() -> str | None:
+    if not CHROMIUM.exists():
+        return f"no browser at {CHROMIUM} (install chromium, or set CHROMIUM to where it is)"
+    if find_spec("playwright") is None:
+        return "the package playwright is not installed (pip install -e '.[test]')"
+    return None
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    """Skip what needs a browser where there is none; fail instead if REQUIRE_BROWSER=1."""
+    reason = _absent()
+    if reason is None or os.environ.get("REQUIRE_BROWSER") == "1":
+        return
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator:
+    """serve(folder) -> address of a server for that folder on 127.0.0.1; the same folder is served once."""
+    servers: dict[Path, http.server.ThreadingHTTPServer] = {}
+
+    def start(folder: Path) -> str:
+        folder = Path(folder).resolve()
+        if folder not in servers:
+            handler = functools.partial(_Quiet, directory=str(folder))
+            servers[folder] = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+            threading.Thread(target=servers[folder].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[folder].server_address[1]}"
+
+    yield start
+    for server in servers.values():
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator:
+    """One browser for the whole session."""
+    if reason := _absent():
+        pytest.fail(f"REQUIRE_BROWSER=1, but {reason}")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """An open page and what it did: requests that would leave the machine, failed ones, console errors."""
+
+    page: object
+    external: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def watch(self, base: str) -> None:
+        local = (base, "data:", "blob:", "about:")
+        self.page.on("request", lambda r: None if r.url.startswith(local) else self.external.append(r.url))
+        self.page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda e: self.errors.append(f"uncaught: {e}"))
+
+    def axe(self) -> list[str]:
+        """Serious and critical findings of axe, one line each."""
+        import axe_core_python
+
+        source = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text("utf8")
+        if not self.page.evaluate("() => 'axe' in window"):
+            self.page.evaluate(source)
+        options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "resultTypes": ["violations"]}
+        found = self.page.evaluate("options => axe.run(document, options)", options)["violations"]
+        return [
+            f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"
+            for v in found
+            if v["impact"] in ("serious", "critical")
+            for n in v["nodes"][:3]
+        ]
+
+    def clean(self) -> None:
+        """Nothing left the machine, nothing failed, no console error."""
+        assert self.external == [], f"requests to other hosts: {self.external}"
+        assert self.failed == [], f"failed requests: {self.failed}"
+        assert self.errors == [], f"console errors: {self.errors}"
+
+
+@pytest.fixture
+def visit(chromium, serve):
+    """``with visit(folder, "page.html", width=768, dark=True) as seen: seen.page…``; takes any option of a new context.
+
+    dark sets the colour scheme of the browser and what the book's theme remembers of the reader's choice.
+    """
+
+    @contextmanager
+    def opened(folder: Path, path: str = "", *, width: int = 1280, height: int = 900, dark: bool = False, **options):
+        scheme = "dark" if dark else "light"
+        settings = {"viewport": {"width": width, "height": height}, "color_scheme": scheme} | options
+        context = chromium.new_context(**settings)
+        context.add_init_script(
+            f"try {{ localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}') }} catch {{}}"
+        )
+        base = serve(folder)
+        seen = Visit(context.new_page())
+        seen.watch(base)
+        try:
+            seen.page.goto(f"{base}/{path}", wait_until="load")
+            yield seen
+        finally:
+            context.close()
+
+    return opened

@@ -1,0 +1,83 @@
+"""What every interactive figure is: ONE deterministic HTML output that works alone, without kernel, network or ids.
+
+A figure is a custom element, its data as JSON, and the script that draws it. Where scripts do not run, the
+element shows its fallback: a small picture and a short table. Whatever depends on a model's numbers is coded in base64
+(see ``utils.payload``), so that a stored output can be compared with tolerance: ``payload.unpack(html)``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+
+from utils.payload import pack
+
+NAME = re.compile(r"[a-z]+(-[a-z]+)+")
+
+
+@cache
+def script(tag: str) -> str:
+    """The JavaScript of one element: colours of the book, the shared part, the element itself."""
+    folder = files("utils")
+    palette = json.dumps(json.loads(folder.joinpath("palette.json").read_text("utf8")), sort_keys=True)
+    parts = [folder.joinpath("js", f"{name}.js").read_text("utf8") for name in ("common", tag)]
+    return f"const PALETTE = {palette};\n" + "".join(parts)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An interactive figure. Show it as the last expression of a cell.
+
+    tag: name of the custom element, its script is utils/js/<tag>.js. data: JSON values the element reads.
+    alt: what is drawn, in one sentence. fallback: HTML shown where scripts do not run. arrays: numbers, stored coded.
+    """
+
+    tag: str
+    data: Mapping
+    alt: str
+    fallback: str = ""
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.tag) or not files("utils").joinpath("js", f"{self.tag}.js").is_file():
+            raise ValueError(f"no element is called {self.tag!r}: there is no utils/js/{self.tag}.js")
+        if not self.alt.strip():
+            raise ValueError("a figure needs an alt text: say in one sentence what is drawn")
+
+    def html(self) -> str:
+        """The element, its data and its script; equal input gives equal text."""
+        content = dict(self.data) | ({"arrays": pack(self.arrays)} if self.arrays else {})
+        data = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return (
+            f'<{self.tag} role="group" aria-label="{escape(self.alt)}">'
+            f'<script type="application/json">{data.replace("<", chr(92) + "u003c")}</script>'
+            f'{self.fallback}</{self.tag}><script type="module">{script(self.tag)}</script>'
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": f"<{self.tag}: {self.alt}>"}
+
+
+def rich(text: str) -> str:
+    """Plain text to safe HTML, with `code`, _{sub} and ^{super}."""
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"\^\{([^}]+)\}", r"<sup>\1</sup>", re.sub(r"_\{([^}]+)\}", r"<sub>\1</sub>", text))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A small HTML table of escaped text; the first cell of a row names it."""
+    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in columns)
+    body = "".join(
+        f'<tr><th scope="row">{escape(str(row[0]))}</th>'
+        + "".join(f"<td>{escape(str(v))}</td>" for v in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
