@@ -1,0 +1,1 @@
+"""From a text source to executed, normalised notebooks. Start at tools/notebooks.py."""

@@ -1,0 +1,69 @@
+"""What a notebook was made from, so that a change is seen without running it again.
+
+Beside each notebook lies ``NAME.digest.json``: a sha256 for the notebook itself, for its source, for requirements.txt,
+for each file of utils/ that was imported or opened, and for the data it read. A folder below data/ counts as a whole,
+because some libraries open their files where Python cannot see it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools.pipeline.products import Product
+
+REQUIREMENTS = "requirements.txt"
+INPUT_FOLDERS = ("assets", "data", "pages", "utils")
+NOT_INPUTS = ("data/runs.json",)
+
+
+def sha256(path: Path) -> str:
+    """Of a file, or of all files below a folder (names and contents)."""
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+        lines = (f"{p.relative_to(path).as_posix()} {sha256(p)}\n" for p in files)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def inputs(product: Product, files: Iterable[str]) -> list[str]:
+    """The paths, relative to the root, that a run depends on."""
+    found = {product.source.relative_to(product.root).as_posix(), REQUIREMENTS}
+    for name in files:
+        parts = name.split("/")
+        if parts[0] not in INPUT_FOLDERS or "__pycache__" in parts or name in NOT_INPUTS:
+            continue
+        if (product.root / name).is_file():
+            found.add("/".join(parts[:2]) if parts[0] == "data" else name)
+    return sorted(found)
+
+
+def make(product: Product, files: Iterable[str]) -> dict:
+    """The digest of a notebook that has just been written."""
+    return {
+        "notebook": sha256(product.notebook),
+        "inputs": {name: sha256(product.root / name) for name in inputs(product, files)},
+    }
+
+
+def save(product: Product, files: Iterable[str]) -> None:
+    product.digest.write_text(json.dumps(make(product, files), indent=1) + "\n", encoding="utf8", newline="\n")
+
+
+def stale(product: Product) -> list[str]:
+    """Why the notebook has to be made again, in words; empty when it is up to date."""
+    if not product.notebook.exists():
+        return ["it does not exist yet"]
+    if not product.digest.exists():
+        return ["it has no digest"]
+    stored = json.loads(product.digest.read_text("utf8"))
+    reasons = [] if sha256(product.notebook) == stored["notebook"] else ["it was edited by hand"]
+    for name, digest in stored["inputs"].items():
+        path = product.root / name
+        if not path.exists():
+            reasons.append(f"{name} is gone")
+        elif sha256(path) != digest:
+            reasons.append(f"{name} changed")
+    return reasons
