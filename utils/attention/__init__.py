@@ -1,5 +1,7 @@
 """Attention maps of any supported model, and attention from scratch."""
 
+from utils.attention.extraction import attention_maps
+from utils.attention.maps import AttentionMaps
 from utils.attention.multihead import MultiHeadAttention, scaled_dot_product_attention
 
-__all__ = ["MultiHeadAttention", "scaled_dot_product_attention"]
+__all__ = ["AttentionMaps", "MultiHeadAttention", "attention_maps", "scaled_dot_product_attention"]
