@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell
 from tools.pipeline.products import ROOT
 
 GUARD = ROOT / "tools" / "kernel_guard"
-TIMEOUT = 900  # seconds a cell may take
+TIMEOUT = 600
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _REPORT = "import json, sitecustomize; print(json.dumps(sitecustomize.record()))"
 
@@ -60,18 +60,19 @@ def kernel_environment(threads: int = 1, root: Path = ROOT) -> dict[str, str]:
 
 
 def execute(
-    notebook: NotebookNode, folder: Path, *, threads: int = 1, prelude: str = "", allow_errors: bool = False
+    notebook: NotebookNode, folder: Path, *, prelude: str = "", allow_errors: bool = False, timeout: int = TIMEOUT
 ) -> Run:
     """Execute a copy of the notebook in ``folder``.
 
     prelude: code that runs first and is not kept (the tests use it to swap a model's weights).
+    timeout: seconds a cell may take.
     allow_errors: go on after a cell that stops and keep its error as an output; otherwise NotebookError.
     """
     work = copy.deepcopy(notebook)
     work.cells = [new_code_cell(prelude), *work.cells, new_code_cell(_REPORT)]
     client = NotebookClient(
         work,
-        timeout=TIMEOUT,
+        timeout=timeout,
         kernel_name="python3",
         allow_errors=allow_errors,
         record_timing=False,
@@ -81,7 +82,7 @@ def execute(
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="book-ipython-") as profile:
         try:
-            client.execute(env=kernel_environment(threads) | {"IPYTHONDIR": profile})
+            client.execute(env=kernel_environment() | {"IPYTHONDIR": profile})
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise NotebookError(_ANSI.sub("", str(error))) from None
     seconds = time.perf_counter() - start

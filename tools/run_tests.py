@@ -1,0 +1,110 @@
+"""Run all tests, part by part, and print the time of each beside its budget: ``python -m tools.run_tests [PART ...]``.
+
+Every part runs even when an earlier one failed; the exit code is 1 if any did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+from tools import book
+from tools.pipeline.execute import kernel_environment
+from tools.pipeline.products import KINDS, ROOT
+
+WHOLE = 20 * 60  # seconds on 2 cores
+SANITIZE = "tests/notebooks/sanitize.cfg"
+
+
+def _run(*command: str, env: dict[str, str] | None = None) -> bool:
+    return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
+
+
+def _pytest(*arguments: str, env: dict[str, str] | None = None) -> bool:
+    return _run(sys.executable, "-m", "pytest", "-q", "--durations=5", *arguments, env=env)
+
+
+def nbval_arguments(*notebooks: str) -> list[str]:
+    """What strict nbval is called with: every output is compared, apart from what sanitize.cfg names."""
+    return ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / SANITIZE), *notebooks]
+
+
+def style() -> bool:
+    ruff = (sys.executable, "-m", "ruff")
+    return all([_run(*ruff, "check", "."), _run(*ruff, "format", "--check", ".")])
+
+
+def unit() -> bool:
+    return _pytest("-n", "2", "tests/unit")
+
+
+def notebooks() -> bool:
+    return _pytest("-n", "2", "tests/notebooks")
+
+
+def nbval(threads: int = 1) -> bool:
+    folders = [kind for kind in KINDS if any((ROOT / kind).rglob("*.ipynb"))]
+    with tempfile.TemporaryDirectory(prefix="book-ipython-") as profile:
+        env = kernel_environment(threads) | {"IPYTHONDIR": profile}
+        return _pytest("-n", "2", "--dist", "loadfile", *nbval_arguments(*folders), env=env)
+
+
+def site() -> bool:
+    return book.build() == 0
+
+
+def pages() -> bool:
+    return _pytest("tests/site")
+
+
+def browser() -> bool:
+    return _pytest("-rs", "tests/browser")
+
+
+PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in seconds
+    "style": (style, 10),
+    "unit": (unit, 180),
+    "notebooks": (notebooks, 240),
+    "nbval": (nbval, 600),
+    "site": (site, 60),
+    "pages": (pages, 30),
+    "browser": (browser, 180),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.run_tests", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)}; all if none")
+    parser.add_argument("--threads", type=int, default=1, help="threads of a notebook's kernel in nbval (default 1)")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    results = []
+    for name in options.parts or PARTS:
+        part, budget = PARTS[name]
+        print(f"\n=== {name} ===", flush=True)
+        start = time.perf_counter()
+        passed = nbval(options.threads) if name == "nbval" else part()
+        results.append((name, passed, time.perf_counter() - start, budget))
+    print(_table(results, whole=not options.parts), flush=True)
+    return 0 if all(passed for _, passed, _, _ in results) else 1
+
+
+def _table(results: list[tuple[str, bool, float, int]], whole: bool) -> str:
+    total = sum(seconds for _, _, seconds, _ in results)
+    rows = [(name, "passed" if passed else "FAILED", seconds, budget) for name, passed, seconds, budget in results]
+    if whole:
+        rows.append(("whole", "passed" if all(r[1] for r in results) else "FAILED", total, WHOLE))
+    lines = [f"\n{'part':<10} {'result':<7} {'seconds':>8} {'budget':>7}"]
+    for name, result, seconds, budget in rows:
+        over = "  over budget" if seconds > budget else ""
+        lines.append(f"{name:<10} {result:<7} {seconds:>8.1f} {budget:>7}{over}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
