@@ -1,0 +1,1 @@
+"""How the translators of data/ are made: fetch, extract, split, train, evaluate, export."""
