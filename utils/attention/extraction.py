@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from utils.attention.maps import AttentionMaps, Kind
-from utils.attention.reading import Inputs, Layers, Plan
+from utils.attention.reading import Inputs, Layers, Plan, lengths
 from utils.attention.tokens import Encoded, encode
 from utils.models import quiet
 
@@ -51,7 +51,7 @@ def attention_maps(
         inputs = inputs_for(model, [source], None if decoded is None else [decoded])
         plan = Plan.of(model, inputs)
         wanted = plan.checked(layers)
-        plan.check_bytes(wanted, inputs, max_bytes)
+        plan.check_bytes(wanted, *lengths(inputs), max_bytes)
         found = plan.read(model, inputs, wanted)
         return {
             kind: _maps(model, kind, wanted[kind], found.pop(kind), source, decoded, notices) for kind in list(found)
@@ -142,33 +142,37 @@ def longest(model: nn.Module, tokenizer) -> int | None:
     return min(limits, default=None)
 
 
-def encode_target(model: nn.Module, tokenizer, text: str) -> Encoded:
+def encode_target(model: nn.Module, tokenizer, text: str, *, name: str = "target") -> Encoded:
     """What the decoder reads while it writes ``text``: the start token, then the text without its end token."""
-    limit = longest(model, tokenizer)
-    pieces = encode(tokenizer, text, None if limit is None else limit, target=True, name="target")
+    pieces = encode(tokenizer, text, longest(model, tokenizer), target=True, name=name)
+    end = [] if pieces.special[-1] else [getattr(model.config, "eos_token_id", None) or 0]
+    labels = torch.tensor([pieces.ids + end])
     shift = getattr(model, "prepare_decoder_input_ids_from_labels", None)
-    labels = torch.tensor([pieces.ids])
-    start = getattr(model.config, "decoder_start_token_id", None)
-    if shift is not None:
-        ids = shift(labels=labels)[0].tolist()
-    elif start is not None:
-        ids = [start, *pieces.ids[:-1]]
-    else:
-        raise ValueError(
-            f"{type(model).__name__} names no decoder_start_token_id in its config: the decoder cannot begin"
-        )
-    if ids[1:] != pieces.ids[:-1]:
-        raise ValueError(f"{type(model).__name__} orders its decoder's tokens in a way that is not supported")
-    first = tokenizer.convert_ids_to_tokens(ids[0])
-    first = "[start]" if ids[0] == getattr(tokenizer, "pad_token_id", None) else first
+    start = start_of_decoder(model)
+    ids = [*start.ids, *labels[0, :-1].tolist()] if shift is None else shift(labels=labels)[0].tolist()
+    kept = len(ids) - 1
+    if ids[1:] != pieces.ids[:kept]:
+        raise ValueError(f"{type(model).__name__} orders the tokens of its decoder in a way that is not supported")
+    first = "[start]" if ids[0] == getattr(tokenizer, "pad_token_id", None) else tokenizer.convert_ids_to_tokens(ids[0])
     return Encoded(
         ids=ids,
-        labels=[first, *pieces.labels[:-1]],
-        words=[None, *pieces.words[:-1]],
-        special=[True, *pieces.special[:-1]],
+        labels=[first, *pieces.labels[:kept]],
+        words=[None, *pieces.words[:kept]],
+        special=[True, *pieces.special[:kept]],
         word_labels=pieces.word_labels,
         notices=pieces.notices,
     )
+
+
+def start_of_decoder(model: nn.Module) -> Encoded:
+    """The one token that a decoder reads before it writes anything. Raises ValueError if the config names none."""
+    names = ("decoder_start_token_id", "bos_token_id")
+    start = next((getattr(model.config, each) for each in names if getattr(model.config, each, None) is not None), None)
+    if start is None:
+        raise ValueError(
+            f"the config of {type(model).__name__} names no decoder_start_token_id: the decoder cannot begin"
+        )
+    return Encoded(ids=[int(start)], labels=["[start]"], words=[None], special=[True], word_labels=[])
 
 
 def _own_target(model: nn.Module, tokenizer, source: Encoded) -> tuple[str, list[str]]:

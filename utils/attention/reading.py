@@ -81,26 +81,26 @@ class Plan:
                 raise ValueError(f"layer {layer} does not exist: the {kind} has layers 0 to {last}")
         return sorted({int(layer) for layer in layers})
 
-    def bytes(self, wanted: dict[str, list[int]], inputs: Inputs) -> int:
-        """Bytes of the weights of the wanted layers in float32 (4 bytes a weight)."""
-        sizes = {kind: _size(kind, inputs) for kind in wanted}
-        return sum(
-            4 * inputs["input_ids"].shape[0] * self.heads[kind][layer] * sizes[kind][0] * sizes[kind][1]
-            for kind, layers in wanted.items()
-            for layer in layers
-        )
+    def bytes(self, wanted: dict[str, list[int]], texts: int, source: int, target: int | None) -> int:
+        """Bytes of the weights of the wanted layers in float32 (4 bytes a weight), for texts of these lengths."""
+        sizes = {kind: _size(kind, source, target) for kind in wanted}
+        heads = {kind: sum(self.heads[kind][layer] for layer in layers) for kind, layers in wanted.items()}
+        return sum(4 * texts * heads[kind] * sizes[kind][0] * sizes[kind][1] for kind in wanted)
 
-    def check_bytes(self, wanted: dict[str, list[int]], inputs: Inputs, limit: int) -> None:
+    def check_bytes(
+        self, wanted: dict[str, list[int]], texts: int, source: int, target: int | None, limit: float
+    ) -> None:
         """Raises ValueError when the weights would need more than ``limit`` bytes."""
-        needed = self.bytes(wanted, inputs)
+        needed = self.bytes(wanted, texts, source, target)
         if needed <= limit:
             return
-        one = self.bytes({kind: layers[:1] for kind, layers in wanted.items()}, inputs)
-        fit = int(limit // one) if one else 0
-        way = f"take fewer layers: layers={list(range(fit))} fits" if fit else "one layer alone is too large"
+        one = self.bytes({kind: layers[:1] for kind, layers in wanted.items()}, texts, source, target)
+        fit = min(int(limit // one), max(map(len, wanted.values()))) if one else 0
+        way = f"take fewer layers, such as layers={list(range(fit))}" if fit else "one layer alone is too large"
+        lengths = f"{source:,} tokens" + ("" if target is None else f" and {target:,} target tokens")
         raise ValueError(
-            f"the maps of {inputs['input_ids'].shape[1]:,} tokens need {readable(needed)}, more than max_bytes = "
-            f"{readable(limit)}: {way}; or give a shorter text, or raise max_bytes"
+            f"the maps of {lengths} need {readable(needed)}, more than max_bytes = {readable(limit)}: "
+            f"{way}; or give a shorter text, or raise max_bytes"
         )
 
     def read(self, model: nn.Module, inputs: Inputs, wanted: dict[str, list[int]]) -> Attentions:
@@ -175,11 +175,16 @@ def _is_causal(weights: list[Tensor] | None) -> bool:
     return weights is not None and all(not each.triu(1).any() for each in weights)
 
 
-def _size(kind: str, inputs: Inputs) -> tuple[int, int]:
-    """The expected (queries, keys) of a kind's weights."""
-    source = inputs["input_ids"].shape[1]
-    target = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else source
+def _size(kind: str, source: int, target: int | None) -> tuple[int, int]:
+    """The (queries, keys) of a kind's weights, for texts of these lengths."""
+    target = source if target is None else target
     return {"encoder": (source, source), "cross": (target, source)}.get(kind, (target, target))
+
+
+def lengths(inputs: Inputs) -> tuple[int, int, int | None]:
+    """Texts, tokens of the longest, and target tokens of the longest (None without a separate decoder)."""
+    target = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else None
+    return (*inputs["input_ids"].shape, target)
 
 
 def _check(model: nn.Module, kind: str, layer: int, weights: object, inputs: Inputs) -> None:
@@ -187,7 +192,8 @@ def _check(model: nn.Module, kind: str, layer: int, weights: object, inputs: Inp
     name = f"{type(model).__name__}, layer {layer}" + ("" if kind == "only" else f" of the {kind}")
     if not isinstance(weights, Tensor):
         raise ValueError(f"{name}: got {type(weights).__name__} instead of attention weights: {FIX}")
-    batch, (queries, keys) = inputs["input_ids"].shape[0], _size(kind, inputs)
+    batch, *sizes = lengths(inputs)
+    queries, keys = _size(kind, *sizes)
     shape = tuple(weights.shape)
     if len(shape) != 4 or (shape[0], *shape[2:]) != (batch, queries, keys):
         raise ValueError(

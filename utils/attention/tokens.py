@@ -257,5 +257,5 @@ def _unknown(tokenizer, ids: list[int], labels: list[str], special: list[bool], 
         return []
     shown = ", ".join(dict.fromkeys(lost[:3])) + (", …" if len(lost) > 3 else "")
     return [
-        f"{name}: {len(lost)} of {len(ids)} pieces are unknown to the tokenizer ({shown}): all look the same to the model"
+        f"{name}: {len(lost)} of {len(ids)} pieces are unknown to the tokenizer and look the same to the model: {shown}"
     ]
