@@ -8,29 +8,22 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 
 from tools import book
-from tools.pipeline.execute import kernel_environment
+from tools.pipeline import strict
 from tools.pipeline.products import KINDS, ROOT
 
 WHOLE = 20 * 60  # seconds on 2 cores
-SANITIZE = "tests/notebooks/sanitize.cfg"
 
 
-def _run(*command: str, env: dict[str, str] | None = None) -> bool:
-    return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
+def _run(*command: str) -> bool:
+    return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
-def _pytest(*arguments: str, env: dict[str, str] | None = None) -> bool:
-    return _run(sys.executable, "-m", "pytest", "-q", "--durations=5", *arguments, env=env)
-
-
-def nbval_arguments(*notebooks: str) -> list[str]:
-    """What strict nbval is called with: every output is compared, apart from what sanitize.cfg names."""
-    return ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / SANITIZE), *notebooks]
+def _pytest(*arguments: str) -> bool:
+    return _run(sys.executable, "-m", "pytest", "-q", "--durations=5", *arguments)
 
 
 def style() -> bool:
@@ -48,9 +41,7 @@ def notebooks() -> bool:
 
 def nbval(threads: int = 1) -> bool:
     folders = [kind for kind in KINDS if any((ROOT / kind).rglob("*.ipynb"))]
-    with tempfile.TemporaryDirectory(prefix="book-ipython-") as profile:
-        env = kernel_environment(threads) | {"IPYTHONDIR": profile}
-        return _pytest("-n", "2", "--dist", "loadfile", *nbval_arguments(*folders), env=env)
+    return strict.nbval("-n", "2", "--dist", "loadfile", "--durations=5", *folders, threads=threads).returncode == 0
 
 
 def site() -> bool:

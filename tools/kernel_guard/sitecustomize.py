@@ -60,7 +60,7 @@ def _name(path: str) -> str:
 def _note(event: str, arguments: tuple) -> None:
     if event == "open" and isinstance(arguments[0], str) and ROOT:
         name = _name(os.path.abspath(arguments[0]))
-        if name and not name.startswith("."):  # .venv, .git
+        if name and not name.startswith(".") and "__pycache__" not in name:  # not .venv, .git
             _opened.add(name)
 
 

@@ -1,0 +1,160 @@
+"""Rules for the notebooks of the book (design: how a chapter is built). Each rule returns complaints, in words."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+MAX_LINES = 25
+CELLS = range(25, 46)
+SIZE, SIZE_LARGE = 1e6, 2.5e6  # bytes; the larger one where the metadata says explorer: 128
+SECONDS = 60
+SECTIONS = (
+    "Objectives",
+    "Where this breaks",
+    "Since 2021",
+    "Exercises",
+    "Check yourself",
+    "Verdicts",
+    "Takeaways",
+    "References",
+)
+UNCOMPARED = ("nbval-ignore-output", "nbval-skip")
+IMAGES = ("image/png", "image/jpeg", "image/svg+xml")
+MACHINE_PATH = re.compile(r"(/home/|/root/|/Users/|/work/|/tmp/|[A-Z]:\\\\Users|site-packages)")
+
+
+def code_cells(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
+    """(number from 1, cell) of each code cell."""
+    return enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), start=1)
+
+
+def _tree(source: str) -> ast.Module:
+    return ast.parse(re.sub(r"^\s*[!%].*$", "", source, flags=re.MULTILINE))
+
+
+def code(notebook: NotebookNode) -> list[str]:
+    """Short cells without shell commands, star imports, path surgery, addresses or unchecked outputs."""
+    found = []
+    for number, cell in code_cells(notebook):
+        where, source = f"code cell {number}", cell.source
+        if (lines := len(source.splitlines())) > MAX_LINES:
+            found.append(f"{where} has {lines} lines, at most {MAX_LINES}")
+        if re.search(r"^\s*(!|%)", source, re.MULTILINE):
+            found.append(f"{where} runs a shell or magic command")
+        if re.search(r"\bimport \*", source):
+            found.append(f"{where} imports everything from a module (*)")
+        if "sys.path" in source:
+            found.append(f"{where} touches sys.path")
+        if re.search(r"https?://", source):
+            found.append(f"{where} holds a web address")
+        if unchecked := set(UNCOMPARED) & set(cell.metadata.get("tags", [])):
+            found.append(f"{where} has the tag {', '.join(unchecked)}: its output would not be compared")
+        if re.search(r"#\s*NBVAL_", source):
+            found.append(f"{where} holds a comment that switches nbval's comparison")
+    return found
+
+
+def outputs(notebook: NotebookNode) -> list[str]:
+    """Every code cell was run, none failed or wrote to stderr, none shows a path of the machine it ran on."""
+    found = []
+    for number, cell in code_cells(notebook):
+        where = f"code cell {number}"
+        if cell.execution_count != number:
+            found.append(f"{where} has execution count {cell.execution_count}")
+        for output in cell.outputs:
+            if output.output_type == "error":
+                found.append(f"{where} stopped with {output.ename}")
+            if output.get("name") == "stderr":
+                found.append(f"{where} writes to stderr")
+            text = json.dumps({k: v for k, v in output.get("data", {}).items() if k not in IMAGES}, ensure_ascii=False)
+            text += output.get("text", "")
+            if re.search(r" at 0x[0-9a-f]{6,}", text):
+                found.append(f"{where} shows the address of an object (end its last line with a semicolon)")
+            if match := MACHINE_PATH.search(text):
+                found.append(f"{where} shows a path of this machine ({match.group()})")
+    return found
+
+
+def has_image(cell: NotebookNode) -> bool:
+    return any(kind in output.get("data", {}) for output in cell.get("outputs", []) for kind in IMAGES)
+
+
+def has_explorer(cell: NotebookNode) -> bool:
+    """Whether a cell shows an interactive figure of numbers (a quiz card is none)."""
+    shown = (output.get("data", {}).get("text/html", "") for output in cell.get("outputs", []))
+    return any("<attention-explorer" in html or "<curve-explorer" in html for html in shown)
+
+
+def has_assertion(cell: NotebookNode) -> bool:
+    """An ``assert`` that runs with the cell; one inside a function of an exercise does not count."""
+    return any(isinstance(node, ast.Assert) for statement in _tree(cell.source).body for node in _outside(statement))
+
+
+def _outside(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement and what is in it, without the bodies of functions and classes."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _outside(child)
+
+
+def figures(notebook: NotebookNode) -> list[str]:
+    """Each picture has a caption and an alt text, and each figure an assertion in its cell or the two next to it.
+
+    Interactive figures bring title and alt text along: utils.figures refuses one without.
+    """
+    found = []
+    cells = [cell for _, cell in code_cells(notebook)]
+    for number, cell in enumerate(cells, start=1):
+        settings = cell.metadata.get("mystnb", {})
+        if has_image(cell) and not settings.get("image", {}).get("alt", "").strip():
+            found.append(f"the picture of code cell {number} has no alt text (mystnb.image.alt)")
+        if has_image(cell) and not settings.get("figure", {}).get("caption", "").strip():
+            found.append(f"the picture of code cell {number} has no caption (mystnb.figure.caption)")
+        near = cells[max(0, number - 3) : number + 2]
+        if (has_image(cell) or has_explorer(cell)) and not any(map(has_assertion, near)):
+            found.append(f"no assertion stands in or beside code cell {number}, which draws a figure")
+    return found
+
+
+def _called(notebook: NotebookNode, name: str) -> int:
+    calls = (node for _, cell in code_cells(notebook) for node in ast.walk(_tree(cell.source)))
+    return sum(isinstance(c, ast.Call) and ast.unparse(c.func).split(".")[-1] == name for c in calls)
+
+
+def skeleton(notebook: NotebookNode) -> list[str]:
+    """The parts of a chapter, in their order."""
+    found = []
+    text = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    if not text or notebook.cells[0].cell_type != "markdown" or not text[0].startswith("# "):
+        found.append("the first cell is not the title")
+    before = next((i for i, c in enumerate(notebook.cells) if "## Objectives" in c.source), 0)
+    if not any("claims.card(" in cell.source for cell in notebook.cells[:before]):
+        found.append("no claim card (claims.card) before the objectives")
+    headings = re.findall(r"^## +(.+?)\s*$", "\n".join(text), re.MULTILINE)
+    present = [heading for heading in headings if heading in SECTIONS]
+    if present != list(SECTIONS):
+        found.append(f"sections should be {', '.join(SECTIONS)} in this order; found {', '.join(present) or 'none'}")
+    if not any(re.search(r"\{div\} predict", each) for each in text):
+        found.append("no question to commit to before an experiment (:::{div} predict)")
+    counted = (("check", range(2, 5)), ("quiz_card", range(3, 6)), ("record", range(1, 100)))
+    for name, allowed in counted:
+        if (count := _called(notebook, name)) not in allowed:
+            found.append(f"{count} calls of {name}, expected {allowed.start} to {allowed.stop - 1}")
+    if not _called(notebook, "attention_explorer") + _called(notebook, "curve_explorer") + _called(notebook, "Figure"):
+        found.append("no interactive figure")
+    if len(notebook.cells) not in CELLS:
+        found.append(f"{len(notebook.cells)} cells, expected {CELLS.start} to {CELLS.stop - 1}")
+    return found
+
+
+def size_limit(notebook: NotebookNode) -> float:
+    """Bytes a notebook may have."""
+    marks = [notebook.metadata.get("explorer", 0), *(cell.metadata.get("explorer", 0) for cell in notebook.cells)]
+    return SIZE_LARGE if max(marks) >= 128 else SIZE
