@@ -31,11 +31,9 @@ class TranslatorConfig(PreTrainedConfig):
     """Sizes of a translator. Distances beyond ``max_distance`` share one bias."""
 
     model_type = "insights-translator"
-    attribute_map = {
-        "hidden_size": "d_model",
-        "num_hidden_layers": "encoder_layers",
-        **dict.fromkeys(("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads"), "heads"),
-    }
+    attribute_map = {"hidden_size": "d_model", "num_hidden_layers": "encoder_layers"} | dict.fromkeys(
+        ("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads"), "heads"
+    )
 
     vocab_size: int = 4000
     d_model: int = 128
@@ -88,53 +86,80 @@ class RelativeBias(nn.Module):
         return 10 * self.weight[:, distance + self.reach]
 
 
-def feed_forward(config: TranslatorConfig) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(config.d_model, config.ffn_dim), nn.ReLU(), nn.Linear(config.ffn_dim, config.d_model)
-    )
+class Layer(nn.Module):
+    """Self-attention, in a decoder cross-attention, and a feed-forward part: each behind a norm and beside a skip."""
 
-
-class EncoderLayer(nn.Module):
-    def __init__(self, config: TranslatorConfig):
+    def __init__(self, config: TranslatorConfig, decoder: bool):
         super().__init__()
-        self.attention = MultiHeadAttention(config.d_model, config.heads)
-        self.relative_bias = RelativeBias(config)
-        self.feed_forward = feed_forward(config)
-        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        width, inner = config.d_model, config.ffn_dim
+        self.attention, self.attention_norm = MultiHeadAttention(width, config.heads), nn.LayerNorm(width)
+        self.relative_bias = None if decoder else RelativeBias(config)
+        self.cross_attention = MultiHeadAttention(width, config.heads) if decoder else None
+        self.cross_attention_norm = nn.LayerNorm(width) if decoder else None
+        self.feed_forward = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
+        self.feed_forward_norm, self.dropout = nn.LayerNorm(width), nn.Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, need_weights: bool) -> tuple[Tensor, Tensor | None]:
-        bias = self.relative_bias(x.shape[1])
-        attended, weights = self.attention(self.attention_norm(x), None, mask, bias, need_weights)
-        x = x + self.dropout(attended)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), weights
-
-
-class DecoderLayer(nn.Module):
-    def __init__(self, config: TranslatorConfig):
-        super().__init__()
-        self.attention = MultiHeadAttention(config.d_model, config.heads)
-        self.cross_attention = MultiHeadAttention(config.d_model, config.heads)
-        self.feed_forward = feed_forward(config)
-        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
-        self.cross_attention_norm = nn.LayerNorm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, x, memory, mask, memory_mask, need_weights, cache) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def forward(self, x, mask, need_weights, memory=None, memory_mask=None, cache=None) -> tuple:
+        """The new x (batch, length, width), the weights of self- and those of cross-attention (or None)."""
         own, other = (cache["self"], cache["cross"]) if cache else (None, None)
-        attended, weights = self.attention(self.attention_norm(x), None, mask, None, need_weights, own)
-        x = x + self.dropout(attended)
-        normed = self.cross_attention_norm(x)
-        attended, cross_weights = self.cross_attention(normed, memory, memory_mask, None, need_weights, other)
-        x = x + self.dropout(attended)
+        bias = self.relative_bias(x.shape[1]) if self.relative_bias else None
+        attended, weights = self.attention(self.attention_norm(x), None, mask, bias, need_weights, own)
+        x, cross_weights = x + self.dropout(attended), None
+        if self.cross_attention:
+            normed = self.cross_attention_norm(x)
+            attended, cross_weights = self.cross_attention(normed, memory, memory_mask, None, need_weights, other)
+            x = x + self.dropout(attended)
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), weights, cross_weights
 
 
-class TranslatorPreTrainedModel(PreTrainedModel):
-    """What Hugging Face wants to know about the model, and how its weights start."""
+class Stack(nn.Module):
+    """Layers of one kind, and a last norm."""
+
+    def __init__(self, config: TranslatorConfig, layers: int, decoder: bool):
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(Layer(config, decoder) for _ in range(layers))
+        self.norm = nn.LayerNorm(config.d_model)
+
+    def run(self, x, mask, output_attentions, memory=None, memory_mask=None, cache=None) -> tuple[Tensor, list[tuple]]:
+        """The output, and for each layer (state before it, self-attention weights, cross-attention weights)."""
+        need_weights = bool(output_attentions) or self.config._attn_implementation == "eager"
+        trace = []
+        for i, layer in enumerate(self.layers):
+            before = x
+            x, *weights = layer(x, mask, need_weights, memory, memory_mask, cache and cache[i])
+            trace.append((before, *weights))
+        return self.norm(x), trace
+
+
+class Encoder(Stack):
+    """A stack that starts from token ids, as ``generate`` calls it."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, config: TranslatorConfig):
+        super().__init__(config, config.encoder_layers, decoder=False)
+        self.embedding = Embedding(config)
+
+    def forward(self, input_ids, attention_mask=None, output_attentions=None, output_hidden_states=None, **_):
+        """input_ids and attention_mask (1 token, 0 padding): (batch, length)."""
+        mask = None if attention_mask is None else attention_mask.bool()[:, None, None]
+        x, trace = self.run(self.embedding(input_ids), mask, output_attentions)
+        states, maps, _ = zip(*trace, strict=True)
+        return BaseModelOutput(x, (*states, x) if output_hidden_states else None, maps if output_attentions else None)
+
+
+class Translator(PreTrainedModel, GenerationMixin):
+    """Encoder and decoder; the encoder's embedding also embeds the target and, transposed, gives the logits."""
 
     config_class = TranslatorConfig
     _supports_sdpa = True
+
+    def __init__(self, config: TranslatorConfig):
+        super().__init__(config)
+        self.encoder, self.decoder = Encoder(config), Stack(config, config.decoder_layers, decoder=True)
+        self.post_init()
+        self.generation_config.max_new_tokens = 80
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
@@ -147,59 +172,6 @@ class TranslatorPreTrainedModel(PreTrainedModel):
             init.zeros_(module.bias)
         elif isinstance(module, RelativeBias):
             init.zeros_(module.weight)
-
-    def plain(self, output_attentions: bool | None) -> bool:
-        """Whether attention is computed by the plain formula, which has weights to show, or by the fused kernel."""
-        return bool(output_attentions) or self.config._attn_implementation == "eager"
-
-
-class Encoder(TranslatorPreTrainedModel):
-    def __init__(self, config: TranslatorConfig):
-        super().__init__(config)
-        self.embedding = Embedding(config)
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.norm = nn.LayerNorm(config.d_model)
-        self.post_init()
-
-    def forward(
-        self, input_ids, attention_mask=None, output_attentions=None, output_hidden_states=None, return_dict=True
-    ) -> BaseModelOutput:
-        """input_ids, attention_mask (1 token, 0 padding): (batch, length); attentions: (batch, heads, length, length)."""
-        mask = None if attention_mask is None else attention_mask.bool()[:, None, None]
-        x, states, maps = self.embedding(input_ids), [], []
-        for layer in self.layers:
-            states.append(x)
-            x, weights = layer(x, mask, self.plain(output_attentions))
-            maps.append(weights)
-        x = self.norm(x)
-        states = (*states, x) if output_hidden_states else None
-        return BaseModelOutput(x, states, tuple(maps) if output_attentions else None)
-
-
-class Decoder(nn.Module):
-    def __init__(self, config: TranslatorConfig):
-        super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.norm = nn.LayerNorm(config.d_model)
-
-    def forward(self, x, memory, mask, memory_mask, need_weights, cache) -> tuple[Tensor, list[tuple]]:
-        """The state after the last layer, and for each layer (state before it, self weights, cross weights)."""
-        trace = []
-        for i, layer in enumerate(self.layers):
-            before = x
-            x, weights, cross_weights = layer(x, memory, mask, memory_mask, need_weights, cache and cache[i])
-            trace.append((before, weights, cross_weights))
-        return self.norm(x), trace
-
-
-class Translator(TranslatorPreTrainedModel, GenerationMixin):
-    """Encoder and decoder; the embedding of the encoder also embeds the target and, transposed, gives the logits."""
-
-    def __init__(self, config: TranslatorConfig):
-        super().__init__(config)
-        self.encoder, self.decoder = Encoder(config), Decoder(config)
-        self.post_init()
-        self.generation_config.max_new_tokens = 80
 
     def get_encoder(self, modality: str | None = None) -> Encoder:
         return self.encoder
@@ -227,10 +199,10 @@ class Translator(TranslatorPreTrainedModel, GenerationMixin):
         output_hidden_states=None,
         return_dict=True,
     ) -> Seq2SeqLMOutput:
-        """input_ids (batch, source length); decoder_input_ids or labels (batch, target length), label −100 is ignored.
+        """input_ids (batch, source length); decoder_input_ids or labels (batch, target length), −100 is ignored.
 
         Masks: 1 token, 0 padding. Logits: (batch, target length, vocabulary). Attentions of each kind: one tensor
-        (batch, heads, queries, keys) per layer; hidden states: layers + 1 tensors (batch, length, width).
+        (batch, heads, queries, keys) a layer; hidden states: layers + 1 tensors (batch, length, width).
         """
         if decoder_input_ids is None:
             if labels is None:
@@ -240,24 +212,15 @@ class Translator(TranslatorPreTrainedModel, GenerationMixin):
             encoder_outputs = self.encoder(input_ids, attention_mask, output_attentions, output_hidden_states)
         if cache is None and use_cache:
             cache = [{"self": {}, "cross": {}} for _ in self.decoder.layers]
-
         known = cache[0]["self"]["keys"].shape[-2] if cache and cache[0]["self"] else 0
-        length = decoder_input_ids.shape[1]
-        mask = torch.ones(length, known + length, dtype=torch.bool, device=decoder_input_ids.device).tril(known)
+
+        x = self.encoder.embedding(decoder_input_ids, known)
+        mask = torch.ones(x.shape[1], known + x.shape[1], dtype=torch.bool, device=x.device).tril(known)
         if decoder_attention_mask is not None:
             mask = mask & decoder_attention_mask.bool()[:, None, None]
-        memory, memory_mask = (
-            encoder_outputs[0],
-            None if attention_mask is None else attention_mask.bool()[:, None, None],
-        )
-        x, trace = self.decoder(
-            self.encoder.embedding(decoder_input_ids, known),
-            memory,
-            mask,
-            memory_mask,
-            self.plain(output_attentions),
-            cache,
-        )
+        memory = encoder_outputs[0]
+        memory_mask = None if attention_mask is None else attention_mask.bool()[:, None, None]
+        x, trace = self.decoder.run(x, mask, output_attentions, memory, memory_mask, cache)
         states, maps, cross_maps = zip(*trace, strict=True)
         logits = functional.linear(x, self.get_input_embeddings().weight)
         return Seq2SeqLMOutput(
