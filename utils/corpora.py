@@ -1,0 +1,37 @@
+"""Texts that the notebooks read, frozen in data/ (data/README.md has their origin, licence and SHA-256)."""
+
+from __future__ import annotations
+
+import json
+from numbers import Integral
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+def passages(n: int | None = None, words: int | None = None) -> list[str]:
+    """English prose: the first ``n`` passages of a frozen list, all of them by default.
+
+    A passage is a paragraph of 25 to 120 words out of the Python Language Reference (CPython 3.11.7, PSF-2.0). The
+    order is fixed and mixes the topics, so the first n are a sample of all. It is technical prose: an effect seen
+    here need not hold for other English.
+    words: keep the passages of at least so many words, each cut to its first ``words`` words, so that all are of one
+    length. Raises TypeError or ValueError for numbers that are not whole, below 1, or above what there is.
+    """
+    lines = (DATA / "passages.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    texts = [json.loads(line)["text"] for line in lines]
+    if words is not None:
+        longest = max(len(text.split()) for text in texts)
+        _whole(words, "words", longest, "the longest passage has")
+        texts = [" ".join(text.split()[:words]) for text in texts if len(text.split()) >= words]
+    if n is not None:
+        _whole(n, "n", len(texts), "there are" if words is None else f"with {words} words there are")
+        texts = texts[:n]
+    return texts
+
+
+def _whole(value: int, name: str, highest: int, why: str) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if not 1 <= value <= highest:
+        raise ValueError(f"{name} must be from 1 to {highest} ({why} {highest}), got {value}")
