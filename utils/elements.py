@@ -23,12 +23,22 @@ NAME = re.compile(r"[a-z]+(-[a-z]+)+")
 
 
 @cache
+def palette() -> dict[str, dict[str, str]]:
+    """The colours of the book: name → {"light", "dark"}."""
+    return json.loads(files("utils").joinpath("palette.json").read_text("utf8"))
+
+
+@cache
 def script(tag: str) -> str:
-    """The JavaScript of one element: colours of the book, the shared part, the element itself."""
-    folder = files("utils")
-    palette = json.dumps(json.loads(folder.joinpath("palette.json").read_text("utf8")), sort_keys=True)
-    parts = [folder.joinpath("js", f"{name}.js").read_text("utf8") for name in ("common", tag)]
-    return f"const PALETTE = {palette};\n" + "".join(parts)
+    """The JavaScript of one element: colours of the book, the shared part, the element; without indent and comments."""
+    parts = [files("utils").joinpath("js", f"{name}.js").read_text("utf8") for name in ("common", tag)]
+    lines = (line.strip() for part in parts for line in part.splitlines())
+    return "\n".join(
+        [
+            f"const PALETTE = {json.dumps(palette(), sort_keys=True)};",
+            *(line for line in lines if line and line[:2] != "//"),
+        ]
+    )
 
 
 @dataclass(frozen=True)

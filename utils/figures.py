@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from utils.curves import curve_explorer
 from utils.elements import Figure, rich
+from utils.explorer import attention_explorer
 
-__all__ = ["Figure", "curve_explorer", "quiz_card"]
+__all__ = ["Figure", "attention_explorer", "curve_explorer", "quiz_card"]
 
 VERDICT = {True: "Right.", False: "Not this one."}
 

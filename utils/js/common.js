@@ -95,7 +95,8 @@ class BookElement extends HTMLElement {
     }
     const options = { signal: this.stop.signal };
     const later = () => { this.recolour(); this.draw(); setTimeout(() => this.recolour() && this.draw(), 400); };
-    this.observers = [new ResizeObserver(() => this.draw()), new MutationObserver(later)];
+    const resized = () => this.box.clientWidth !== this.seen && requestAnimationFrame(() => { this.seen = this.box.clientWidth; this.draw(); });
+    this.observers = [new ResizeObserver(resized), new MutationObserver(later)];
     this.observers[0].observe(this.box);
     for (const node of [document.documentElement, document.body])
       this.observers[1].observe(node, { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-mode",
@@ -104,6 +105,7 @@ class BookElement extends HTMLElement {
     addEventListener("beforeprint", () => { this.recolour("#ffffff"); this.draw(); }, options);
     addEventListener("afterprint", later, options);
     this.recolour();
+    this.seen = this.box.clientWidth;
     this.draw();
   }
 
