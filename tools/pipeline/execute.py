@@ -50,6 +50,7 @@ def kernel_environment(threads: int = 1, root: Path = ROOT) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": count,
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONHASHSEED": "0",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",

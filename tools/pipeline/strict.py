@@ -1,13 +1,12 @@
-"""How nbval is called: every output is compared with the stored one, in a kernel without network."""
+"""How nbval is called: every output is compared with the stored one, apart from what sanitize.cfg names."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from tools.pipeline.execute import kernel_environment
 from tools.pipeline.products import ROOT
 
 SANITIZE = ROOT / "tests" / "notebooks" / "sanitize.cfg"
@@ -15,8 +14,7 @@ SANITIZE = ROOT / "tests" / "notebooks" / "sanitize.cfg"
 
 def nbval(*arguments: str | Path, threads: int = 1, capture: bool = False) -> subprocess.CompletedProcess:
     """Run strict nbval. arguments: notebooks, folders, options of pytest. capture: keep what it prints (as text)."""
-    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(SANITIZE), "-p", "tools.pipeline.brief"]
-    command = [sys.executable, "-m", "pytest", "-q", *options, *map(str, arguments)]
-    with tempfile.TemporaryDirectory(prefix="book-ipython-") as profile:
-        env = kernel_environment(threads) | {"IPYTHONDIR": profile}
-        return subprocess.run(command, cwd=ROOT, env=env, capture_output=capture, text=True)
+    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(SANITIZE)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.pipeline.nbval_plugin", *options]
+    env = os.environ | {"BOOK_THREADS": str(threads)}
+    return subprocess.run([*command, *map(str, arguments)], cwd=ROOT, env=env, capture_output=capture, text=True)
