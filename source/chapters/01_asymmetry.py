@@ -1,0 +1,619 @@
+# %% [markdown]
+# # Self-attention is not symmetric
+#
+# **The insight.** Attention *may* be asymmetric, because queries and keys have their own weights. How asymmetric a
+# head really is, training decides: in a bidirectional encoder, far less than chance would have it.
+
+# %%
+import pandas as pd
+import torch
+from IPython.display import display
+from transformers import AttentionInterface
+
+from utils import claims, figures, measures, plots
+from utils.corpora import passages
+from utils.exercises import check
+from utils.models import load, untrained
+
+plots.use_style()
+claims.card(1)
+
+# %% [markdown]
+# ## Objectives
+#
+# You know matrix products and the softmax, and you have seen a Transformer on one page
+# ([prerequisites](../pages/prerequisites.md)). With this notebook in front of you, you will be able to
+#
+# - **state** exactly when attention scores are symmetric, and give a counter-example to "W_Q ≠ W_K, so they are not";
+# - **measure** the asymmetry of every head of a model against a null model, and avoid two traps in doing so;
+# - **explain** what tied weights make symmetric and what they do not, correctly for scores *and* for weights;
+# - **say** in one sentence in which direction a head reads and in which direction content moves.
+#
+# Reading takes about 30 minutes, running about 15 seconds. All of it runs live; nothing is cached.
+
+# %% [markdown]
+# ## Two directions in one picture
+#
+# A row of an attention matrix belongs to one query. It says where that token *reads*. Content moves the other way:
+# from the key that is read to the query that reads it.
+
+# %% mystnb={"figure": {"name": "fig-asymmetry-directions", "caption": "One made-up attention matrix, drawn twice. A query reads from its keys; the content of the keys flows to the query. Only the direction of the arrows differs."}, "image": {"alt": "Two rows of the five words the, key, opens, the, door with curved arrows. In the upper row an arrow starts at each reading word. In the lower row every arrow is reversed."}}
+sentence = ["the", "key", "opens", "the", "door"]
+reads = torch.tensor(
+    [
+        [0.7, 0.3, 0.0, 0.0, 0.0],
+        [0.2, 0.5, 0.3, 0.0, 0.0],
+        [0.0, 0.5, 0.1, 0.0, 0.4],
+        [0.0, 0.0, 0.0, 0.6, 0.4],
+        [0.0, 0.0, 0.6, 0.2, 0.2],
+    ]
+)
+assert reads[2, 4] != reads[4, 2]  # "opens" reads "door" with 0.4, "door" reads "opens" with 0.6
+figure, axes = plots.plt.subplots(2, 1, figsize=(6.5, 4.4))
+plots.flow(reads, sentence, reading=True, title="Where each query looks", ax=axes[0])
+plots.flow(reads, sentence, title="How content flows", ax=axes[1]);
+
+# %% [markdown]
+# ## When are scores symmetric?
+#
+# Take token vectors $X$ (tokens × width), one per row, and one head.
+#
+# $$S = \frac{Q K^\top}{\sqrt{d_h}} = \frac{X M X^\top}{\sqrt{d_h}}, \qquad M = W_Q W_K^\top$$
+#
+# | symbol | in code | shape |
+# |---|---|---|
+# | $W_Q$, $W_K$ | `w_q`, `w_k` | width × d_head |
+# | $M$ | `product` | width × width, of rank ≤ d_head |
+# | $S$ | `scores` | tokens × tokens, row = query |
+# | $P = \mathrm{softmax}(S)$ | `weights` | tokens × tokens, rows sum to 1 |
+#
+# The score of token $i$ for token $j$ is $x_i M x_j^\top$; the other way round it is $x_j M x_i^\top = x_i M^\top x_j^\top$.
+# They agree for *every* choice of tokens exactly when $M = M^\top$. Nothing in this says $W_Q = W_K$.
+#
+# The course note offers a proof: "W_Q ≠ W_K, therefore the matrix is asymmetric."
+#
+# :::{div} predict
+# **Predict.** Take any $W_Q$ and set $W_K = -W_Q$. The weights differ in every entry. Are the scores symmetric?
+# :::
+
+# %%
+generator = torch.Generator().manual_seed(1)
+tokens, w_q, other, mixing = (
+    torch.randn(shape, generator=generator, dtype=torch.float64)
+    for shape in [(12, 64), (64, 16), (64, 16), (16, 16)]
+)
+choices = {
+    "independent": other,
+    "W_K = W_Q": w_q,
+    "W_K = −W_Q": -w_q,
+    "W_K = W_Q A, A symmetric": w_q @ (mixing + mixing.T),
+}
+asymmetry = {}
+for name, w_k in choices.items():
+    scores = (tokens @ w_q) @ (tokens @ w_k).T / 16**0.5
+    asymmetry[name] = float(measures.relative_asymmetry(scores))
+# Unequal weights can give symmetric scores: the note's proof does not hold.
+assert max(asymmetry["W_K = −W_Q"], asymmetry["W_K = W_Q A, A symmetric"]) < 1e-12
+assert asymmetry["independent"] > 0.5
+pd.Series(asymmetry, name="relative asymmetry of S").round(3).to_frame()
+
+# %% [markdown]
+# Inequality is not enough. What matters is the product. (With biases, $q_i = x_i W_Q + b_Q$: append a 1 to every
+# token and a row to every weight, and the same argument runs. Tying then means tying weights *and* biases.)
+#
+# ## How symmetric is a trained head?
+#
+# Split $M$ into its symmetric part $M_s = (M + M^\top)/2$ and its antisymmetric part $M_a = (M - M^\top)/2$. One
+# number tells which of the two is larger:
+#
+# $$s(M) = \frac{\lVert M_s\rVert^2 - \lVert M_a\rVert^2}{\lVert M\rVert^2} \in [-1, 1]$$
+#
+# It is 1 for a symmetric matrix, −1 for an antisymmetric one, and close to 0 when entries above and below the diagonal
+# know nothing of each other.
+#
+# The model is all-MiniLM-L6-v2, a bidirectional encoder: 6 layers of 12 heads, width 384, d_head 32. The null model
+# has the same shape and fresh weights, drawn as its authors draw them at the start of training, for five seeds.
+#
+# :::{div} predict
+# **Predict.** Where do the 72 trained heads lie: below the null model (training makes heads directional), on it
+# (training does not care), or above it (training makes heads symmetric)?
+# :::
+
+# %%
+model, tokenizer = load("minilm")
+null_models = [untrained(model, seed=seed) for seed in range(5)]
+products = measures.query_key_products(model)  # (layers, heads, width, width)
+trained = measures.symmetry_score(products)
+null = torch.stack([measures.symmetry_score(measures.query_key_products(other)) for other in null_models])
+print(f"trained   mean {trained.mean():.2f}   lowest {trained.min():.2f}   highest {trained.max():.2f}")
+print(f"null      mean {null.mean():.3f}  lowest {null.min():.3f}  highest {null.max():.3f}")
+
+# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-heads", "caption": "Symmetry score of W_Q W_Kᵀ, one dot a head. Untrained heads sit at zero. Training moves nearly all of them to the right: towards symmetry. None reaches 1."}, "image": {"alt": "Two strips of dots. The untrained strip, 360 dots, is a narrow band at zero. The trained strip, 72 dots, spreads from about minus 0.2 to plus 0.7, with its mean near 0.17."}}
+# Most trained heads are more symmetric than any of 360 untrained ones; hardly any is less.
+assert trained.mean() > 0.1 and (trained > null.max()).float().mean() > 0.75
+assert (trained < null.min()).float().mean() < 0.15
+plots.strips(
+    {"trained (72 heads)": trained, "untrained (5 × 72)": null},
+    x="symmetry score s: −1 antisymmetric, 1 symmetric",
+    title="Training makes heads more symmetric than chance",
+    null=["untrained (5 × 72)"],
+    reference=0.0,
+);
+
+# %% [markdown]
+# The slogan and the data point in opposite directions. Every head is asymmetric: none reaches 1. But training has not
+# *used up* the freedom to be asymmetric. It has moved the heads the other way.
+#
+# Which heads stay directional? Look at the grid. And since the heads of a layer add up, ask the same of the sum of their
+# products: their directions might cancel.
+
+# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-grid", "caption": "The same 72 numbers by layer and head. A few heads are orange: their antisymmetric part is the larger one. The next sections look at two of them."}, "image": {"alt": "A grid of 6 layers by 12 heads coloured by symmetry score. Most cells are blue, for symmetric; a handful are orange, for antisymmetric; the last layer is palest."}}
+assert (trained < -0.1).any() and (trained > 0.5).any()
+options = {"signed": True, "limit": 1.0, "numbers": True}
+plots.head_grid(trained, title="A few heads keep a direction", value_label="symmetry score", **options);
+
+# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-layers", "caption": "Symmetry by layer. Summed over its heads, a layer is far more symmetric than its single heads: their directions partly cancel. Bands show the range over heads and seeds."}, "image": {"alt": "Three lines over layers 0 to 5. The sum of heads lies between 0.25 and 0.65, the mean of single heads near 0.2 with a wide band, the untrained sum on zero."}}
+layer_sums = measures.symmetry_score(products.sum(dim=1))
+null_sums = torch.stack([measures.symmetry_score(measures.query_key_products(m).sum(dim=1)) for m in null_models])
+
+assert (layer_sums > null_sums.max()).all() and layer_sums.mean() > 2 * trained.mean()
+plots.layers(
+    {"sum of heads": layer_sums, "single heads": trained.T, "untrained, sum": null_sums},
+    y="symmetry score",
+    title="A whole layer is more symmetric than its heads",
+    null=["untrained, sum"],
+);
+
+# %% [markdown]
+# :::{div} speaker-notes
+# 8 minutes. Ask for a show of hands on the prediction before you run; most rooms vote "below". Likely wrong answer:
+# "random weights are maximally asymmetric, so s = −1". They are *indifferent*, s = 0. To save time, cut the layer sums.
+# :::
+#
+# ## Two traps when you measure scores on text
+#
+# Weights are one thing, scores on real text another: $S$ also depends on which vectors $X$ occur. Here are the scores of
+# every head on 16 passages of 64 tokens.
+#
+# :::{div} predict
+# **Predict.** The weights of an untrained model score 0. What do its *scores on text* score: 0, more, or less?
+# :::
+
+# %%
+texts = passages(16, words=80)
+batch = tokenizer(texts, truncation=True, max_length=64, return_tensors="pt")
+assert batch["attention_mask"].all()  # no padding
+
+
+@torch.no_grad()
+def scores_on_text(model, tie=0.0):
+    """Scores of every head, (layers, texts, heads, tokens, tokens). ``tie`` moves W_K and b_K towards W_Q and b_Q."""
+    inputs = model(**batch, output_hidden_states=True).hidden_states[:-1]
+    scores = []
+    for x, head in zip(inputs, measures.query_key_weights(model), strict=True):
+        queries = x[:, None] @ head.w_q + head.b_q[:, None]
+        keys = x[:, None] @ torch.lerp(head.w_k, head.w_q, tie) + torch.lerp(head.b_k, head.b_q, tie)[:, None]
+        scores.append(queries @ keys.mT / head.w_q.shape[-1] ** 0.5)
+    return torch.stack(scores)
+
+
+# %% tags=["claim"]
+table = {}
+for name, who in {"trained": model, "untrained": null_models[0]}.items():
+    scores = scores_on_text(who)
+    versions = {
+        "scores": scores,
+        "scores, double-centred": measures.double_centered(scores),
+        "attention weights": scores.softmax(-1),
+    }
+    table[name] = {key: measures.symmetry_score(value).mean().item() for key, value in versions.items()}
+trained_text, untrained_text = table["trained"], table["untrained"]
+# Trained scores are more symmetric than the null also on text, once centred; attention weights are less.
+assert trained_text["scores, double-centred"] > 0.3 > 0.1 > untrained_text["scores, double-centred"]
+assert trained_text["attention weights"] < 0.5 < 0.9 < untrained_text["attention weights"]
+pd.DataFrame(table).round(2)
+
+# %% [markdown]
+# Both surprises are artefacts.
+#
+# *Trap 1: raw scores look symmetric even without training.* All tokens share a mean vector, and a matrix whose rows and
+# columns have large common means resembles its transpose. The softmax ignores the row means anyway. Subtract row and
+# column means (double-centring), and the untrained model is back near 0.
+#
+# *Trap 2: attention weights look almost perfectly symmetric without training.* An untrained head attends nearly
+# uniformly, and the uniform matrix *is* symmetric. Never compare trained attention weights with an untrained model
+# without saying so.
+#
+# ## What the asymmetry is for
+#
+# Any score matrix is a sum of three parts, once the row means that the softmax ignores are gone:
+#
+# $$S_{ij} = \underbrace{c_j}_{\text{popularity}} + \underbrace{A_{ij}}_{\text{affinity},\ A = A^\top} +
+# \underbrace{D_{ij}}_{\text{direction},\ D = -D^\top} + \text{(row mean)}$$
+#
+# *Popularity* is the column mean: key $j$ is read more by everyone. *Affinity* is what two tokens have for each other
+# both ways. *Direction* is what one has for the other and the other does not have back. Asymmetry is popularity and
+# direction.
+#
+# Head 2 of layer 0 is the best-known head of this model: every token reads the token before it. "Before" is a direction.
+#
+# :::{div} predict
+# **Predict.** Take the direction out of this head. Where does it look then?
+# :::
+
+# %% tags=["claim"]
+def score_parts(scores):
+    """Popularity, affinity and direction of scores (..., tokens, tokens)."""
+    centred = measures.double_centered(scores)
+    popularity = (scores - centred).mean(dim=-2, keepdim=True).expand_as(scores)
+    return {
+        "popularity": popularity - popularity.mean(dim=-1, keepdim=True),
+        "affinity": (centred + centred.mT) / 2,
+        "direction": (centred - centred.mT) / 2,
+    }
+
+
+everything = scores_on_text(model)
+parts = score_parts(everything)
+assert torch.allclose(sum(parts.values()).softmax(-1), everything.softmax(-1), atol=1e-5)
+
+shares = {}
+for name, part in {"nothing": 0 * everything, **parts}.items():
+    weights = (everything - part)[0, :, 2].softmax(-1)
+    shares[name] = measures.offset_profile(weights, offsets=(-1, 0, 1)).mean(dim=0).tolist()
+assert shares["nothing"][0] > 0.95 and shares["direction"][0] < 0.3
+assert abs(shares["direction"][0] - shares["direction"][2]) < 0.1  # near, but on which side?
+pd.DataFrame(shares, index=["previous token", "itself", "next token"]).T.rename_axis("taken out").round(2)
+
+# %% [markdown]
+# Without direction, what is left is *near*: the token itself, and both neighbours alike. Affinity knows how far,
+# direction knows which side. Neither suffices alone, and popularity plays no part in this head.
+#
+# That is one head. For all 72, take each part out and ask how much of a row of attention moves (half the sum of absolute
+# changes, 0 to 1). In the untrained model attention is close to uniform, so nothing in it weighs much: the null.
+
+# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-parts", "caption": "How much of a head's attention moves when one part of its scores is taken out, one dot a head. Popularity weighs most, direction least; for the previous-token head direction is nearly everything."}, "image": {"alt": "Four strips of dots from 0 to 1. Without popularity the dots centre near 0.42, without affinity near 0.32, without direction near 0.21 with one dot at 0.8; the untrained model lies near 0.03."}}
+def share_moved(scores, part):
+    """Share of a row of attention that moves when a part of the scores is taken out: (layers, heads)."""
+    change = scores.softmax(-1) - (scores - part).softmax(-1)
+    return change.abs().sum(-1).mean(dim=(1, 3)) / 2
+
+
+null_scores = scores_on_text(null_models[0])
+moved = {f"without {name}": share_moved(everything, part) for name, part in parts.items()}
+null_name = "without direction, untrained"
+moved[null_name] = share_moved(null_scores, score_parts(null_scores)["direction"])
+means = [float(values.mean()) for values in moved.values()]
+assert means == sorted(means, reverse=True) and means[2] > 3 * means[3]
+title = "Direction is little for most heads, nearly everything for one"
+plots.strips(moved, x="share of attention that moves", title=title, null=[null_name]);
+
+# %% [markdown]
+# ## Tie the weights
+#
+# The note says: with $W_Q = W_K$ the graph is undirected. Tied weights (and biases) do make the *scores* symmetric.
+# Then the softmax divides row $i$ by its own sum $D_i = \sum_j e^{S_{ij}}$.
+#
+# :::{div} predict
+# **Predict.** Scores symmetric to the last bit. Is $P_{ij} = P_{ji}$?
+# :::
+
+# %%
+small = torch.tensor([[2.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+assert torch.equal(small, small.T)
+print(f"by hand:  P[0, 1] = {small.softmax(-1)[0, 1]:.2f}   P[1, 0] = {small.softmax(-1)[1, 0]:.2f}")
+
+tied = scores_on_text(model, tie=1.0)
+tied_scores = measures.relative_asymmetry(tied)
+tied_weights = measures.relative_asymmetry(tied.softmax(-1))
+print(f"all heads of MiniLM, tied:  scores {tied_scores.mean():.4f}   weights {tied_weights.mean():.2f}")
+
+# Tying makes the scores of every head symmetric, and leaves the weights of nearly every head asymmetric.
+assert tied_scores.max() < 1e-5
+assert (tied_weights.mean(dim=1) > 0.01).float().mean() > 0.9
+
+# %% [markdown]
+# What remains is a weaker symmetry. $D_i P_{ij} = e^{S_{ij}} = e^{S_{ji}} = D_j P_{ji}$: as much flows from $i$ to $j$ as
+# back, once each token is weighted by $D_i$. A random walk with this property is a **reversible Markov chain**. This is
+# the right sense of "undirected".
+
+# %%
+one = tied[2, 0, 0].double()
+row_sums = (one - one.max()).exp().sum(dim=-1)  # less the maximum: the same softmax, without overflow
+traffic = row_sums[:, None] * one.softmax(dim=-1)  # D_i P_ij
+stationary = row_sums / row_sums.sum()
+assert torch.allclose(traffic, traffic.T, atol=1e-5)
+assert torch.allclose(stationary @ one.softmax(dim=-1), stationary, atol=1e-6)
+
+# %% [markdown]
+# Between trained and tied weights lies a straight line: $W_K(t) = (1-t)\,W_K + t\,W_Q$, biases alike. Walk along it and
+# watch the symmetry of scores (double-centred) and of attention weights.
+
+# %% tags=["claim"]
+rows = []
+for share in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]:
+    for who, ending in [(model, ""), (null_models[0], ", untrained")]:
+        scores = scores_on_text(who, tie=share)
+        versions = {"scores": measures.double_centered(scores), "attention weights": scores.softmax(-1)}
+        for what, values in versions.items():
+            by_head = measures.symmetry_score(values).mean(dim=1)
+            spread = by_head.quantile(torch.tensor([0.1, 0.5, 0.9]), dim=1)
+            for layer, (low, median, high) in enumerate(spread.T.tolist()):
+                point = {"line": what + ending, "layer": layer, "t": share}
+                rows.append(point | {"low": low, "median": median, "high": high})
+path = pd.DataFrame(rows)
+start, end = (path[path.t == t].groupby("line")["median"].mean() for t in (0.0, 1.0))
+assert start["attention weights"] < start["scores"] < 0.6
+assert end["attention weights"] < 0.99 < 0.9999 < end["scores"]
+
+# %%
+figures.curve_explorer(
+    path,
+    x="t",
+    y="median",
+    low="low",
+    high="high",
+    by="line",
+    sliders=["layer"],
+    start={"layer": 2},
+    null=["scores, untrained", "attention weights, untrained"],
+    title="Tied scores become symmetric, attention weights do not quite",
+    x_label="t: from independent (0) to tied (1)",
+    y_label="symmetry score",
+    spread="the middle 80 % of the heads",
+    y_range=(-0.2, 1.05),
+    alt="Symmetry of scores and of attention weights while W_K moves towards W_Q, layer by layer.",
+)
+
+# %% [markdown]
+# :::{div} speaker-notes
+# 6 minutes. Let the class find the layer in which weights stay least symmetric. Likely wrong answer: "tied means
+# undirected, so P is symmetric". The 3 × 3 example settles it on a blackboard. To save time, cut the Markov chain.
+# :::
+#
+# ## Which way does content move?
+#
+# The note draws an edge $i \to j$ for weight $P_{ij}$. That is where $i$ looks. To see where content goes, change the
+# value of one token and see whose output changes.
+
+# %%
+values = torch.randn(5, 8, generator=generator)
+changed = values.clone()
+changed[1] += 1.0  # another value for the word "key"
+effect = (reads @ changed - reads @ values).norm(dim=1) / (changed - values)[1].norm()
+assert torch.allclose(effect, reads[:, 1], atol=1e-6)  # the output of token i changes by P[i, 1]
+pd.DataFrame({"reads «key» with": reads[:, 1], "its output changes by": effect}, index=sentence).round(2)
+
+# %% [markdown]
+# A change at $j$ reaches $i$ in proportion to $P_{ij}$. Attention reads $i \to j$; **content moves $j \to i$**. Where you
+# draw information flow, draw the arrow from key to query.
+#
+# ## Where this breaks
+#
+# :::{div} breaks
+# "Not symmetric" is a statement about scores. It does not say that a model *needs* its direction. Take one part of the
+# scores out of every head of every layer, and compare the sentence embeddings with those of the whole model. The control
+# *reverses* the direction: nothing is missing then but its sense.
+# :::
+
+# %%
+def attend_with(share_of):
+    """An attention function that scales each part of the scores by ``share_of[part]``."""
+
+    def attend(module, queries, keys, values, attention_mask=None, **_):
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        kept = sum(share_of[name] * part for name, part in score_parts(scores).items())
+        return (kept.softmax(-1) @ values).transpose(1, 2), kept.softmax(-1)
+
+    return attend
+
+
+@torch.no_grad()
+def embeddings(**changes):
+    """Sentence embeddings (texts, width) of length 1; ``changes`` scale parts of all scores."""
+    share_of = {"popularity": 1.0, "affinity": 1.0, "direction": 1.0} | changes
+    AttentionInterface.register("score_parts", attend_with(share_of))
+    model.set_attn_implementation("score_parts")
+    mean = model(**batch).last_hidden_state.mean(dim=1)
+    model.set_attn_implementation("sdpa")
+    return mean / mean.norm(dim=-1, keepdim=True)
+
+
+# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-breaks", "caption": "Sentence embeddings with one part of all scores taken out, against the whole model; one dot a passage. Without direction they stay close. Reversing the direction does more harm than removing it. Grey: uniform attention, and another passage."}, "image": {"alt": "Six strips of dots on a cosine axis. Without direction lies highest, near 0.9; without affinity near 0.8; direction reversed near 0.75; without popularity near 0.5; uniform attention and another passage lower, in grey."}}
+whole = embeddings()
+variants = {
+    "without direction": embeddings(direction=0.0),
+    "without affinity": embeddings(affinity=0.0),
+    "direction reversed": embeddings(direction=-1.0),
+    "without popularity": embeddings(popularity=0.0),
+    "uniform attention": embeddings(popularity=0.0, affinity=0.0, direction=0.0),
+    "another passage": whole.roll(1, dims=0),
+}
+cosines = {name: (whole * changed).sum(dim=-1) for name, changed in variants.items()}
+mean = {name: float(values.mean()) for name, values in cosines.items()}
+assert mean["without direction"] > mean["without affinity"] > mean["without popularity"]
+assert mean["direction reversed"] < mean["without direction"] - 0.1
+plots.strips(
+    cosines,
+    x="cosine to the embedding of the whole model",
+    title="Sentence embeddings survive without direction",
+    null=["uniform attention", "another passage"],
+);
+
+# %% [markdown]
+# A sentence embedding is an average over tokens; most of it can be had without knowing what stands before what. A task in
+# which order decides, such as translation, is another matter. And this is surgery on trained weights: a model *trained*
+# without direction can do better, as the next section reports.
+#
+# ## Since 2021
+#
+# - Saponati et al. {cite}`saponati2025` explain the result of this chapter: bidirectional training pushes $W_Q W_K^\top$
+#   towards symmetry, autoregressive training towards directional, column-dominant structure. They report that a symmetric
+#   start speeds up the training of encoders. We measured the first half; the second needs a decoder.
+# - Courtois et al. {cite}`courtois2024` train BERT with pairwise-symmetric scores and report GLUE 79.36 against 78.74, with
+#   6 % fewer parameters. An encoder can do without direction.
+# - Reformer {cite}`kitaev2020` shares one projection between queries and keys, and reports no loss. A community
+#   reproduction on enwik8 could not confirm that {cite}`reformer-reproduction`.
+#
+# ## Exercises
+#
+# :::{div} exercise
+# **Exercise 1.1** · difficulty 1/5 · about 5 minutes · needs "How symmetric is a trained head?"
+#
+# Write the symmetry score of a square matrix from its definition.
+#
+# *Hint.* `matrix.mT` is the transpose. *Second hint.* A squared norm is the sum of squared entries.
+# :::
+
+# %%
+def my_symmetry_score(matrix):
+    """(‖symmetric part‖² − ‖antisymmetric part‖²) / ‖matrix‖² of (width, width), a number."""
+    ### BEGIN SOLUTION
+    symmetric, antisymmetric = (matrix + matrix.mT) / 2, (matrix - matrix.mT) / 2
+    difference = symmetric.square().sum() - antisymmetric.square().sum()
+    return float(difference / matrix.square().sum())
+    ### END SOLUTION
+
+
+def follows_the_definition(attempt):
+    same, turn = torch.eye(2), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
+    assert abs(attempt(same) - 1) < 1e-6, f"the identity is symmetric: expected 1, got {attempt(same):.2f}"
+    assert abs(attempt(turn) + 1) < 1e-6, f"[[0, 1], [−1, 0]] is antisymmetric: not −1 but {attempt(turn):.2f}"
+    assert abs(attempt(same + turn)) < 1e-6, f"half and half gives 0, not {attempt(same + turn):.2f}"
+    assert abs(attempt(5 * same) - 1) < 1e-6, "the scale must not matter: divide by ‖matrix‖²"
+
+
+check("1.1", my_symmetry_score, follows_the_definition)
+
+# %% [markdown]
+# :::{div} exercise
+# **Exercise 1.2** · difficulty 2/5 · about 10 minutes · needs "When are scores symmetric?"
+#
+# Given $W_Q$, return a $W_K$ that is not a multiple of it and still makes the scores symmetric.
+#
+# *Hint.* $W_Q W_K^\top$ must equal its transpose. *Second hint.* Put a symmetric matrix between the two.
+# :::
+
+# %%
+def symmetric_partner(w_q):
+    """w_q: (width, d_head). Returns w_k of the same shape."""
+    ### BEGIN SOLUTION
+    return w_q * torch.arange(1, w_q.shape[1] + 1)
+    ### END SOLUTION
+
+
+def makes_scores_symmetric(attempt):
+    w_q = torch.randn(20, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    w_k = attempt(w_q)
+    assert w_k.shape == w_q.shape, f"W_K needs the shape {tuple(w_q.shape)}, yours has {tuple(w_k.shape)}"
+    rank = int(torch.linalg.matrix_rank(torch.stack([w_q.flatten(), w_k.flatten()])))
+    assert rank == 2, "your W_K is a multiple of W_Q (or zero): scale its columns differently"
+    left = float(measures.relative_asymmetry(w_q @ w_k.T))
+    assert left < 1e-6, f"W_Q W_Kᵀ is still asymmetric ({left:.2f}): is the matrix between them symmetric?"
+
+
+check("1.2", symmetric_partner, makes_scores_symmetric)
+
+# %% [markdown]
+# :::{div} exercise
+# **Exercise 1.3** · difficulty 3/5 · about 10 minutes · needs "Tie the weights"
+#
+# For symmetric scores, return the stationary distribution of the attention weights (the row vector $\pi$ with
+# $\pi P = \pi$), *without* an eigenvalue routine and without iterating.
+#
+# *Hint.* Look for the quantity that balances $P_{ij}$ and $P_{ji}$. *Second hint.* Large scores overflow in $e^S$.
+# :::
+
+# %%
+def stationary_distribution(scores):
+    """scores: (tokens, tokens), symmetric. Returns (tokens,), summing to 1."""
+    ### BEGIN SOLUTION
+    return scores.logsumexp(dim=-1).softmax(dim=0)
+    ### END SOLUTION
+
+
+def stays_the_same_after_a_step(attempt):
+    for scale in (1.0, 300.0):
+        noise = torch.randn(6, 6, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+        scores = scale * (noise + noise.T)
+        found = attempt(scores)
+        assert found.shape == (6,), f"one number per token was asked, yours has the shape {tuple(found.shape)}"
+        assert bool(found.isfinite().all()), "NaN or infinity: large scores overflow, subtract the maximum"
+        assert abs(float(found.sum()) - 1) < 1e-9, f"a distribution sums to 1, yours to {float(found.sum()):.3f}"
+        after = found @ scores.softmax(dim=-1)
+        assert torch.allclose(after, found, atol=1e-9), "π P is not π: is π proportional to the row sums of e^S?"
+
+
+check("1.3", stationary_distribution, stays_the_same_after_a_step)
+
+# %% [markdown]
+# ## Quiz
+
+# %%
+figures.quiz_card(
+    "A layer has W_K = −W_Q and no biases. What is true?",
+    [
+        ("Its attention weights are symmetric.", False, "Each row is divided by its own sum: P[i, j] / P[j, i] = D[j] / D[i]."),
+        ("Its scores are asymmetric, since the weights differ.", False, "Only the product counts, and −W_Q W_Qᵀ is symmetric."),
+        ("Its scores are symmetric; its weights in general are not.", True, "And each token avoids what resembles it."),
+        ("Nothing can be said without the tokens.", False, "A symmetric product makes scores symmetric for any tokens."),
+    ],
+)
+
+# %%
+figures.quiz_card(
+    "P[3, 7] = 0.9. Which arrow shows the flow of content?",
+    [
+        ("7 → 3: token 3 receives the value of token 7.", True, "Row 3 is the query; its output is a mix of values."),
+        ("3 → 7: token 3 sends its value to token 7.", False, "That is the direction of reading, not of flow."),
+        ("Both, with weight 0.45 each.", False, "P[7, 3] is another number and may be 0."),
+    ],
+)
+
+# %%
+figures.quiz_card(
+    "The raw scores of an untrained model have symmetry 0.15. What now?",
+    [
+        ("Report that initialisation favours symmetry.", False, "The weights score 0: the effect comes from the text."),
+        ("Compare the trained model with 0.15 instead of 0.", False, "The common mean differs between models; remove it."),
+        ("Use the softmax weights instead.", False, "Worse: near-uniform attention is symmetric for free."),
+        ("Double-centre the scores and measure again.", True, "Common row and column means imitate symmetry."),
+    ],
+)
+
+# %% [markdown]
+# ## Verdicts
+#
+# What this notebook measured, claim by claim. C1.5, that some papers tie the weights, is a matter of reading: see
+# *Since 2021*.
+
+# %%
+tied_measured = {
+    "asymmetry of scores, tied": round(float(tied_scores.max()), 4),
+    "asymmetry of attention weights, tied": round(float(tied_weights.mean()), 2),
+}
+trained_measured = {
+    "mean symmetry score, trained": round(float(trained.mean()), 2),
+    "mean symmetry score, untrained": round(float(null.mean()), 3),
+    "heads that are symmetric": int((trained > 0.999).sum()),
+}
+flow_measured = {"a change at j reaches i by": "P[i, j]", "content moves": "from key to query"}
+display(
+    claims.record("C1.1", {"asymmetry of scores, W_K = −W_Q": round(asymmetry["W_K = −W_Q"], 6)}, "does not hold"),
+    claims.record("C1.2", trained_measured, "holds"),
+    claims.record("C1.3", flow_measured, "does not hold"),
+    claims.record("C1.4", tied_measured, "holds with conditions"),
+)
+
+# %% [markdown]
+# ## Takeaways
+#
+# 1. Scores are symmetric exactly when $W_Q W_K^\top$ is. Unequal weights do not decide it, and the softmax undoes it.
+# 2. Training made this encoder *more* symmetric than chance. What asymmetry is left is popularity and direction.
+# 3. A query reads from a key; content moves from the key to the query.
+#
+# ## References
+#
+# ```{bibliography}
+# :filter: docname in docnames
+# ```
