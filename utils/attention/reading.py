@@ -10,7 +10,9 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-Inputs = dict[str, Tensor]
+from utils.attention.inputs import Inputs
+from utils.attention.scope import INSTALLED, own_hooks_only
+
 Attentions = dict[str, list[Tensor]]
 Layers = Iterable[int] | Mapping[str, Iterable[int]] | None
 
@@ -43,12 +45,10 @@ class Plan:
                     sources.setdefault(id(each), (module, index))
                     kept.append(each)
 
-        handles = [module.register_forward_hook(note) for module in model.modules()]
-        try:
+        with own_hooks_only(model):
+            for module in model.modules():
+                module.register_forward_hook(note)
             found = read(model, short)
-        finally:
-            for handle in handles:
-                handle.remove()
         stack = "decoder" if _is_causal(found.get("only")) else "encoder"
         found = {stack if kind == "only" else kind: weights for kind, weights in found.items()}
         heads = {kind: [each.shape[1] for each in weights] for kind, weights in found.items()}
@@ -105,16 +105,14 @@ class Plan:
 
     def read(self, model: nn.Module, inputs: Inputs, wanted: dict[str, list[int]]) -> Attentions:
         """The weights of the wanted layers; those of other layers are let go while the model runs."""
-        handles = []
-        for kind, places in self.places.items():
-            for layer, place in enumerate(places):
-                if place is not None and layer not in wanted.get(kind, ()):
-                    handles.append(place[0].register_forward_hook(_without(place[1]), prepend=True))
-        try:
+        with own_hooks_only(model):
+            # Before transformers' hooks, which keep the weights, and after those of the caller where that is possible.
+            first = any(INSTALLED in module.__dict__ for module in model.modules())
+            for kind, places in self.places.items():
+                for layer, place in enumerate(places):
+                    if place is not None and layer not in wanted.get(kind, ()):
+                        place[0].register_forward_hook(_without(place[1]), prepend=first)
             found = read(model, inputs, wanted, self.stack)
-        finally:
-            for handle in handles:
-                handle.remove()
         return {kind: [found[kind][layer] for layer in layers] for kind, layers in wanted.items()}
 
 

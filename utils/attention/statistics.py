@@ -8,17 +8,10 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from utils.attention.extraction import (
-    MAX_BYTES,
-    encode_target,
-    encoder_decoder,
-    extracting,
-    groups,
-    inputs_for,
-    longest,
-    start_of_decoder,
-)
+from utils.attention.extraction import MAX_BYTES, groups
+from utils.attention.inputs import encode_target, encoder_decoder, inputs_for, longest, start_of_decoder
 from utils.attention.reading import Plan
+from utils.attention.scope import extracting
 from utils.attention.tokens import Encoded, encode
 
 BATCH_BYTES = 2**26  # weights of one batch: 64 MiB

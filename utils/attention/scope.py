@@ -1,0 +1,86 @@
+"""The state in which a model gives comparable attention weights, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from utils.models import quiet
+
+BACKEND = "_attn_implementation_internal"  # where transformers keeps the attention backend in a config
+INSTALLED = "_output_capturing_hooks_installed"  # where it notes that its own hooks are in place
+ABSENT = object()
+
+
+@contextmanager
+def extracting(model: nn.Module) -> Iterator[None]:
+    """In the scope: evaluation mode, float32, eager attention, no gradient, silence. Afterwards all is as it was.
+
+    Also after an exception, and bit by bit: parameters and buffers get their own memory back, every module its mode,
+    every config its backend. Hooks of the caller stay and run; hooks that transformers adds meanwhile are taken out.
+    Raises TypeError for what is no transformers model.
+    """
+    if not isinstance(model, nn.Module) or not hasattr(model, "config"):
+        hint = ": pass model[0].auto_model and model.tokenizer" if type(model).__name__ == "SentenceTransformer" else ""
+        raise TypeError(f"model must be a transformers model, got {type(model).__name__}{hint}")
+    modules = list(model.modules())
+    training = [module.training for module in modules]
+    backends = [(config, getattr(config, BACKEND)) for config in _configs(modules)]
+    tensors = [(tensor, tensor.data) for tensor in _not_float32(model)]
+    device = next((tensor.device.type for tensor in model.parameters()), "cpu")
+    try:
+        with quiet(), torch.no_grad(), torch.autocast(device, enabled=False), own_hooks_only(model):
+            for module in modules:
+                module.training = False
+            if hasattr(model, "set_attn_implementation"):
+                model.set_attn_implementation("eager")
+            for tensor, data in tensors:
+                tensor.data = data.float()
+            yield
+    finally:
+        for tensor, data in tensors:
+            tensor.data = data
+        for config, backend in backends:
+            setattr(config, BACKEND, backend)
+        for module, mode in zip(modules, training, strict=True):
+            module.training = mode
+
+
+@contextmanager
+def own_hooks_only(model: nn.Module) -> Iterator[None]:
+    """Forward hooks that are added in the scope are gone after it, with transformers' note of having added some."""
+    modules = list(model.modules())
+    before = [(set(module._forward_hooks), module.__dict__.get(INSTALLED, ABSENT)) for module in modules]
+    try:
+        yield
+    finally:
+        for module, (own, installed) in zip(modules, before, strict=True):
+            for key in set(module._forward_hooks) - own:
+                for hooks in (
+                    module._forward_hooks,
+                    module._forward_hooks_with_kwargs,
+                    module._forward_hooks_always_called,
+                ):
+                    hooks.pop(key, None)
+            if installed is ABSENT:
+                module.__dict__.pop(INSTALLED, None)
+
+
+def _configs(modules: list[nn.Module]) -> list:
+    """Every config in the model once, those inside other configs too."""
+    found, todo = {}, [getattr(module, "config", None) for module in modules]
+    while todo:
+        config = todo.pop()
+        if hasattr(config, BACKEND) and id(config) not in found:
+            found[id(config)] = config
+            todo += [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
+    return list(found.values())
+
+
+def _not_float32(model: nn.Module) -> list[Tensor]:
+    """Parameters and buffers in another floating-point format than float32."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return [each for each in tensors if each.is_floating_point() and each.dtype != torch.float32]
