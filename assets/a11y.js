@@ -2,4 +2,8 @@
 addEventListener("DOMContentLoaded", () => {
   // The visible text of a hidden cell's summary is its name; the label of myst-nb says something else.
   document.querySelectorAll("summary[aria-label]").forEach((summary) => summary.removeAttribute("aria-label"));
+  // A bibliography is marked as a list whose children are not list items: plain blocks read better.
+  document.querySelectorAll(".citation-list, .citation-list .citation, .citation-list .label, .citation-list a").forEach((part) => part.removeAttribute("role"));
+  // Korean glossary terms are read with a Korean voice (and styled by their language).
+  document.querySelectorAll("dl.glossary dt").forEach((term) => { if (/\p{Script=Hangul}/u.test(term.textContent)) term.lang = "ko"; });
 });

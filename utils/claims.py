@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,6 +19,8 @@ import yaml
 LEDGER = Path(__file__).parent.parent / "data" / "claims.yaml"
 RECORD_TYPE = "application/vnd.attention-insights.record+json"
 MEASURED = ("holds", "holds with conditions", "does not hold")
+SYMBOL = re.compile(r"(?<!\w)([A-Za-zΣ])_([A-Za-z]{1,3})(ᵀ?)(?!\w)")  # W_Q, d_h, M_sym: one letter with an index
+ROLES = {"Q": "query", "K": "key", "V": "value", "O": "output"}
 DIGITS = 6  # a recorded number may have this many significant digits: more would differ between machines
 
 _STYLE = """<style>
@@ -51,7 +54,7 @@ def _ledger() -> dict:
 
 
 def load() -> dict:
-    """The whole ledger: ``verdicts``, ``readings``, ``sources`` and ``insights`` (data/claims.yaml explains the fields)."""
+    """The whole ledger: ``verdicts``, ``readings``, ``sources``, ``insights`` (fields: head of data/claims.yaml)."""
     return copy.deepcopy(_ledger())
 
 
@@ -96,9 +99,20 @@ def evidence(claim: dict) -> list[tuple[str, str]]:
     return found
 
 
+def _html(text: str) -> str:
+    """Plain text as HTML: escaped, with indices set below and the weight matrices in the colours of the book."""
+
+    def symbol(found: re.Match) -> str:
+        shown = f"<i>{found[1]}</i><sub>{found[2]}</sub>{'<sup>⊤</sup>' if found[3] else ''}"
+        role = ROLES.get(found[2]) if found[1] == "W" else None
+        return f'<span class="ai-{role}">{shown}</span>' if role else shown
+
+    return SYMBOL.sub(symbol, escape(text))
+
+
 def _link(key: str, sentence: str) -> str:
     """The sentence as HTML, with the label of its source linked."""
-    text = escape(sentence).replace("UNCONFIRMED", "<strong>UNCONFIRMED</strong>")
+    text = _html(sentence).replace("UNCONFIRMED", "<strong>UNCONFIRMED</strong>")
     source = _ledger()["sources"].get(key, {})
     if not url(source):
         return text
@@ -117,15 +131,15 @@ def card(insight: int | str) -> Display:
     for claim in entry["claims"]:
         found = evidence(claim)
         items.append(
-            f"<li><p><strong>{claim['id']}</strong> The note: {escape(claim['note'])}</p>"
-            f"<p><strong>Verdict: {escape(verdict(claim))}.</strong> {escape(claim['correction'])}</p>"
+            f"<li><p><strong>{claim['id']}</strong> The note: {_html(claim['note'])}</p>"
+            f"<p><strong>Verdict: {escape(verdict(claim))}.</strong> {_html(claim['correction'])}</p>"
             f"<p><small>{'; '.join(_link(*each) for each in found)}.</small></p></li>"
         )
         lines += [f"{claim['id']} The note: {claim['note']}", f"  {verdict(claim)}: {claim['correction']}"]
         lines += [f"  {sentence}" for _, sentence in found]
     html = (
         f'<section class="ai-card" aria-label="Claim card, {escape(heading)}">{_STYLE}'
-        f"<p><strong>{escape(heading)}</strong></p><p>{escape(entry['insight'])}</p><ul>{''.join(items)}</ul></section>"
+        f"<p><strong>{escape(heading)}</strong></p><p>{_html(entry['insight'])}</p><ul>{''.join(items)}</ul></section>"
     )
     return Display(html, "\n".join(lines))
 
@@ -160,7 +174,7 @@ def record(claim_id: str, value: float | str | dict, verdict: str) -> Display:
     values = data["value"] if isinstance(data["value"], dict) else {"measured": data["value"]}
     shown = ", ".join(f"{name}: {part}" for name, part in values.items())
     html = (
-        f'<div class="ai-record">{_STYLE}<p><strong>{claim_id}: {verdict}.</strong> {escape(claim["note"])}</p>'
+        f'<div class="ai-record">{_STYLE}<p><strong>{claim_id}: {verdict}.</strong> {_html(claim["note"])}</p>'
         f"<p><small>{escape(shown)}</small></p></div>"
     )
     return Display(html, f"{claim_id}: {verdict}. {claim['note']}\n  {shown}", data)
