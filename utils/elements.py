@@ -20,6 +20,7 @@ import numpy as np
 from utils.payload import pack
 
 NAME = re.compile(r"[a-z]+(-[a-z]+)+")
+PARTS = {"attention-explorer": ("attention-picture",)}  # scripts that stand before that of the element
 
 
 @cache
@@ -31,7 +32,9 @@ def palette() -> dict[str, dict[str, str]]:
 @cache
 def script(tag: str) -> str:
     """The JavaScript of one element: colours of the book, the shared part, the element; without indent and comments."""
-    parts = [files("utils").joinpath("js", f"{name}.js").read_text("utf8") for name in ("common", tag)]
+    parts = [
+        files("utils").joinpath("js", f"{name}.js").read_text("utf8") for name in ("common", *PARTS.get(tag, ()), tag)
+    ]
     lines = (line.strip() for part in parts for line in part.splitlines())
     return "\n".join(
         [
