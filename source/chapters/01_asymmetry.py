@@ -4,7 +4,7 @@
 # **The insight.** Attention *may* be asymmetric, because queries and keys have their own weights. How asymmetric a
 # head really is, training decides: in a bidirectional encoder, far less than chance would have it.
 
-# %%
+# %% tags=["hide-input"]
 import pandas as pd
 import torch
 from IPython.display import display
@@ -37,7 +37,7 @@ claims.card(1)
 # A row of an attention matrix belongs to one query. It says where that token *reads*. Content moves the other way:
 # from the key that is read to the query that reads it.
 
-# %% mystnb={"figure": {"name": "fig-asymmetry-directions", "caption": "One made-up attention matrix, drawn twice. A query reads from its keys; the content of the keys flows to the query. Only the direction of the arrows differs."}, "image": {"alt": "Two rows of the five words the, key, opens, the, door with curved arrows. In the upper row an arrow starts at each reading word. In the lower row every arrow is reversed."}}
+# %% mystnb={"figure": {"caption": "One made-up attention matrix, drawn twice. A query reads from its keys; the content of the keys flows to the query. Only the direction of the arrows differs.", "name": "fig-asymmetry-directions"}, "image": {"alt": "Two rows of the five words the, key, opens, the, door with curved arrows. In the upper row an arrow starts at each reading word. In the lower row every arrow is reversed."}}
 sentence = ["the", "key", "opens", "the", "door"]
 reads = torch.tensor(
     [
@@ -48,9 +48,13 @@ reads = torch.tensor(
         [0.0, 0.0, 0.6, 0.2, 0.2],
     ]
 )
-assert reads[2, 4] != reads[4, 2]  # "opens" reads "door" with 0.4, "door" reads "opens" with 0.6
+assert (
+    reads[2, 4] != reads[4, 2]
+)  # "opens" reads "door" with 0.4, "door" reads "opens" with 0.6
 figure, axes = plots.plt.subplots(2, 1, figsize=(6.5, 4.4))
-plots.flow(reads, sentence, reading=True, title="Where each query looks", ax=axes[0])
+plots.flow(
+    reads, sentence, reading=True, title="Where each query looks", ax=axes[0]
+)
 plots.flow(reads, sentence, title="How content flows", ax=axes[1]);
 
 # %% [markdown]
@@ -93,7 +97,9 @@ for name, w_k in choices.items():
     scores = (tokens @ w_q) @ (tokens @ w_k).T / 16**0.5
     asymmetry[name] = float(measures.relative_asymmetry(scores))
 # Unequal weights can give symmetric scores: the note's proof does not hold.
-assert max(asymmetry["W_K = −W_Q"], asymmetry["W_K = W_Q A, A symmetric"]) < 1e-12
+assert (
+    max(asymmetry["W_K = −W_Q"], asymmetry["W_K = W_Q A, A symmetric"]) < 1e-12
+)
 assert asymmetry["independent"] > 0.5
 pd.Series(asymmetry, name="relative asymmetry of S").round(3).to_frame()
 
@@ -124,12 +130,19 @@ model, tokenizer = load("minilm")
 null_models = [untrained(model, seed=seed) for seed in range(5)]
 products = measures.query_key_products(model)  # (layers, heads, width, width)
 trained = measures.symmetry_score(products)
-null = torch.stack([measures.symmetry_score(measures.query_key_products(other)) for other in null_models])
-print(f"trained   mean {trained.mean():.2f}   lowest {trained.min():.2f}   highest {trained.max():.2f}")
-print(f"null      mean {null.mean():.3f}  lowest {null.min():.3f}  highest {null.max():.3f}")
+null = torch.stack(
+    [
+        measures.symmetry_score(measures.query_key_products(other))
+        for other in null_models
+    ]
+)
+for name, s in {"trained": trained, "untrained": null}.items():
+    print(
+        f"{name:9} {s.mean():6.3f} on average, {s.min():.3f} to {s.max():.3f}"
+    )
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-heads", "caption": "Symmetry score of W_Q W_Kᵀ, one dot a head. Untrained heads sit at zero. Training moves nearly all of them to the right: towards symmetry. None reaches 1."}, "image": {"alt": "Two strips of dots. The untrained strip, 360 dots, is a narrow band at zero. The trained strip, 72 dots, spreads from about minus 0.2 to plus 0.7, with its mean near 0.17."}}
-# Most trained heads are more symmetric than any of 360 untrained ones; hardly any is less.
+# %% mystnb={"figure": {"caption": "Symmetry score of W_Q W_K\u1d40, one dot a head. Untrained heads sit at zero. Training moves nearly all of them to the right: towards symmetry. None reaches 1.", "name": "fig-asymmetry-heads"}, "image": {"alt": "Two strips of dots. The untrained strip, 360 dots, is a narrow band at zero. The trained strip, 72 dots, spreads from about minus 0.2 to plus 0.7, with its mean near 0.17."}} tags=["claim"]
+# Most trained heads are more symmetric than any of 360 untrained ones.
 assert trained.mean() > 0.1 and (trained > null.max()).float().mean() > 0.75
 assert (trained < null.min()).float().mean() < 0.15
 plots.strips(
@@ -144,21 +157,37 @@ plots.strips(
 # The slogan and the data point in opposite directions. Every head is asymmetric: none reaches 1. But training has not
 # *used up* the freedom to be asymmetric. It has moved the heads the other way.
 #
-# Which heads stay directional? Look at the grid. And since the heads of a layer add up, ask the same of the sum of their
-# products: their directions might cancel.
+# Which heads are the exceptions? Look at the grid. And since the heads of a layer add up, ask the same of the sum of
+# their products: their directions might cancel.
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-grid", "caption": "The same 72 numbers by layer and head. A few heads are orange: their antisymmetric part is the larger one. The next sections look at two of them."}, "image": {"alt": "A grid of 6 layers by 12 heads coloured by symmetry score. Most cells are blue, for symmetric; a handful are orange, for antisymmetric; the last layer is palest."}}
-assert (trained < -0.1).any() and (trained > 0.5).any()
+# %% mystnb={"figure": {"caption": "The same 72 numbers by layer and head. Only head 4.9 is clearly more antisymmetric than symmetric. Blue is symmetric; the last layer is palest.", "name": "fig-asymmetry-grid"}, "image": {"alt": "A grid of 6 layers by 12 heads coloured by symmetry score. Nearly all cells are blue, for symmetric; one in layer 4 is orange, for antisymmetric; the last layer is palest."}} tags=["claim"]
+assert (trained < -0.05).sum() == 1 and (trained > 0.5).any()
 options = {"signed": True, "limit": 1.0, "numbers": True}
-plots.head_grid(trained, title="A few heads keep a direction", value_label="symmetry score", **options);
+plots.head_grid(
+    trained,
+    title="One head of 72 is mainly antisymmetric",
+    value_label="symmetry score",
+    **options,
+);
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-layers", "caption": "Symmetry by layer. Summed over its heads, a layer is far more symmetric than its single heads: their directions partly cancel. Bands show the range over heads and seeds."}, "image": {"alt": "Three lines over layers 0 to 5. The sum of heads lies between 0.25 and 0.65, the mean of single heads near 0.2 with a wide band, the untrained sum on zero."}}
+# %% mystnb={"figure": {"caption": "Symmetry by layer. Summed over its heads, a layer is far more symmetric than its single heads: their directions partly cancel. Bands show the range over heads and seeds.", "name": "fig-asymmetry-layers"}, "image": {"alt": "Three lines over layers 0 to 5. The sum of heads lies between 0.25 and 0.65, the mean of single heads near 0.2 with a wide band, the untrained sum on zero."}} tags=["claim"]
 layer_sums = measures.symmetry_score(products.sum(dim=1))
-null_sums = torch.stack([measures.symmetry_score(measures.query_key_products(m).sum(dim=1)) for m in null_models])
+null_sums = torch.stack(
+    [
+        measures.symmetry_score(measures.query_key_products(m).sum(dim=1))
+        for m in null_models
+    ]
+)
 
-assert (layer_sums > null_sums.max()).all() and layer_sums.mean() > 2 * trained.mean()
+assert (
+    layer_sums > null_sums.max()
+).all() and layer_sums.mean() > 2 * trained.mean()
 plots.layers(
-    {"sum of heads": layer_sums, "single heads": trained.T, "untrained, sum": null_sums},
+    {
+        "sum of heads": layer_sums,
+        "single heads": trained.T,
+        "untrained, sum": null_sums,
+    },
     y="symmetry score",
     title="A whole layer is more symmetric than its heads",
     null=["untrained, sum"],
@@ -187,12 +216,18 @@ assert batch["attention_mask"].all()  # no padding
 
 @torch.no_grad()
 def scores_on_text(model, tie=0.0):
-    """Scores of every head, (layers, texts, heads, tokens, tokens). ``tie`` moves W_K and b_K towards W_Q and b_Q."""
+    """Scores of every head, (layers, texts, heads, tokens, tokens).
+
+    ``tie`` moves W_K and b_K towards W_Q and b_Q.
+    """
     inputs = model(**batch, output_hidden_states=True).hidden_states[:-1]
     scores = []
     for x, head in zip(inputs, measures.query_key_weights(model), strict=True):
         queries = x[:, None] @ head.w_q + head.b_q[:, None]
-        keys = x[:, None] @ torch.lerp(head.w_k, head.w_q, tie) + torch.lerp(head.b_k, head.b_q, tie)[:, None]
+        keys = (
+            x[:, None] @ torch.lerp(head.w_k, head.w_q, tie)
+            + torch.lerp(head.b_k, head.b_q, tie)[:, None]
+        )
         scores.append(queries @ keys.mT / head.w_q.shape[-1] ** 0.5)
     return torch.stack(scores)
 
@@ -206,11 +241,15 @@ for name, who in {"trained": model, "untrained": null_models[0]}.items():
         "scores, double-centred": measures.double_centered(scores),
         "attention weights": scores.softmax(-1),
     }
-    table[name] = {key: measures.symmetry_score(value).mean().item() for key, value in versions.items()}
-trained_text, untrained_text = table["trained"], table["untrained"]
-# Trained scores are more symmetric than the null also on text, once centred; attention weights are less.
-assert trained_text["scores, double-centred"] > 0.3 > 0.1 > untrained_text["scores, double-centred"]
-assert trained_text["attention weights"] < 0.5 < 0.9 < untrained_text["attention weights"]
+    found = {
+        what: measures.symmetry_score(s).mean() for what, s in versions.items()
+    }
+    table[name] = {what: float(value) for what, value in found.items()}
+_, centred, weights = table["trained"].values()
+_, null_centred, null_weights = table["untrained"].values()
+# Trained scores are more symmetric than the null on text too, once centred.
+assert centred > 0.3 > 0.1 > null_centred
+assert weights < 0.5 < 0.9 < null_weights
 pd.DataFrame(table).round(2)
 
 # %% [markdown]
@@ -235,35 +274,39 @@ pd.DataFrame(table).round(2)
 # both ways. *Direction* is what one has for the other and the other does not have back. Asymmetry is popularity and
 # direction.
 #
-# Head 2 of layer 0 is the best-known head of this model: every token reads the token before it. "Before" is a direction.
+# Look at head 2 of layer 0, whose score on the weights was an ordinary 0.21: every token reads the token before it.
+# "Before" is a direction.
 #
 # :::{div} predict
-# **Predict.** Take the direction out of this head. Where does it look then?
+# **Predict.** Take the direction out of this head. Where does it look then? (Rows of the table: the part taken out.)
 # :::
 
 # %% tags=["claim"]
 def score_parts(scores):
     """Popularity, affinity and direction of scores (..., tokens, tokens)."""
     centred = measures.double_centered(scores)
-    popularity = (scores - centred).mean(dim=-2, keepdim=True).expand_as(scores)
-    return {
-        "popularity": popularity - popularity.mean(dim=-1, keepdim=True),
-        "affinity": (centred + centred.mT) / 2,
-        "direction": (centred - centred.mT) / 2,
-    }
+    popularity = (scores - centred).mean(dim=-2, keepdim=True)
+    popularity = popularity - popularity.mean(dim=-1, keepdim=True)
+    affinity, direction = (centred + centred.mT) / 2, (centred - centred.mT) / 2
+    parts = (popularity, affinity, direction)
+    return dict(
+        zip(["popularity", "affinity", "direction"], parts, strict=True)
+    )
 
 
 everything = scores_on_text(model)
 parts = score_parts(everything)
-assert torch.allclose(sum(parts.values()).softmax(-1), everything.softmax(-1), atol=1e-5)
-
+together = sum(parts.values()).softmax(-1)
+assert torch.allclose(together, everything.softmax(-1), atol=1e-5)
 shares = {}
-for name, part in {"nothing": 0 * everything, **parts}.items():
+for name, part in {"nothing": 0.0, **parts}.items():
     weights = (everything - part)[0, :, 2].softmax(-1)
-    shares[name] = measures.offset_profile(weights, offsets=(-1, 0, 1)).mean(dim=0).tolist()
+    shares[name] = measures.offset_profile(weights, (-1, 0, 1)).mean(dim=0)
 assert shares["nothing"][0] > 0.95 and shares["direction"][0] < 0.3
-assert abs(shares["direction"][0] - shares["direction"][2]) < 0.1  # near, but on which side?
-pd.DataFrame(shares, index=["previous token", "itself", "next token"]).T.rename_axis("taken out").round(2)
+previous, _, following = shares["direction"]
+assert abs(previous - following) < 0.1  # near, but on which side?
+table = {name: share.tolist() for name, share in shares.items()}
+pd.DataFrame(table, index=["previous token", "itself", "next token"]).T.round(2)
 
 # %% [markdown]
 # Without direction, what is left is *near*: the token itself, and both neighbours alike. Affinity knows how far,
@@ -272,21 +315,28 @@ pd.DataFrame(shares, index=["previous token", "itself", "next token"]).T.rename_
 # That is one head. For all 72, take each part out and ask how much of a row of attention moves (half the sum of absolute
 # changes, 0 to 1). In the untrained model attention is close to uniform, so nothing in it weighs much: the null.
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-parts", "caption": "How much of a head's attention moves when one part of its scores is taken out, one dot a head. Popularity weighs most, direction least; for the previous-token head direction is nearly everything."}, "image": {"alt": "Four strips of dots from 0 to 1. Without popularity the dots centre near 0.42, without affinity near 0.32, without direction near 0.21 with one dot at 0.8; the untrained model lies near 0.03."}}
+# %% mystnb={"figure": {"caption": "How much of a head's attention moves when one part of its scores is taken out, one dot a head. Popularity weighs most, direction least; for the previous-token head direction is nearly everything.", "name": "fig-asymmetry-parts"}, "image": {"alt": "Four strips of dots from 0 to 1. Without popularity the dots centre near 0.42, without affinity near 0.32, without direction near 0.21 with one dot at 0.8; the untrained model lies near 0.03."}} tags=["claim"]
 def share_moved(scores, part):
-    """Share of a row of attention that moves when a part of the scores is taken out: (layers, heads)."""
+    """Share of a row that moves without a part of the scores: (layers, heads)."""
     change = scores.softmax(-1) - (scores - part).softmax(-1)
     return change.abs().sum(-1).mean(dim=(1, 3)) / 2
 
 
 null_scores = scores_on_text(null_models[0])
-moved = {f"without {name}": share_moved(everything, part) for name, part in parts.items()}
+moved = {
+    f"without {name}": share_moved(everything, part)
+    for name, part in parts.items()
+}
 null_name = "without direction, untrained"
-moved[null_name] = share_moved(null_scores, score_parts(null_scores)["direction"])
+moved[null_name] = share_moved(
+    null_scores, score_parts(null_scores)["direction"]
+)
 means = [float(values.mean()) for values in moved.values()]
 assert means == sorted(means, reverse=True) and means[2] > 3 * means[3]
 title = "Direction is little for most heads, nearly everything for one"
-plots.strips(moved, x="share of attention that moves", title=title, null=[null_name]);
+plots.strips(
+    moved, x="share of attention that moves", title=title, null=[null_name]
+);
 
 # %% [markdown]
 # ## Tie the weights
@@ -301,14 +351,16 @@ plots.strips(moved, x="share of attention that moves", title=title, null=[null_n
 # %%
 small = torch.tensor([[2.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 assert torch.equal(small, small.T)
-print(f"by hand:  P[0, 1] = {small.softmax(-1)[0, 1]:.2f}   P[1, 0] = {small.softmax(-1)[1, 0]:.2f}")
+P = small.softmax(dim=-1)
+print(f"by hand: P[0, 1] = {P[0, 1]:.2f}, P[1, 0] = {P[1, 0]:.2f}")
 
 tied = scores_on_text(model, tie=1.0)
 tied_scores = measures.relative_asymmetry(tied)
 tied_weights = measures.relative_asymmetry(tied.softmax(-1))
-print(f"all heads of MiniLM, tied:  scores {tied_scores.mean():.4f}   weights {tied_weights.mean():.2f}")
+asymmetry_of = {"scores": tied_scores.mean(), "weights": tied_weights.mean()}
+print("tied: " + ", ".join(f"{k} {v:.2f}" for k, v in asymmetry_of.items()))
 
-# Tying makes the scores of every head symmetric, and leaves the weights of nearly every head asymmetric.
+# Tied scores are symmetric in every head, weights in hardly any.
 assert tied_scores.max() < 1e-5
 assert (tied_weights.mean(dim=1) > 0.01).float().mean() > 0.9
 
@@ -319,7 +371,9 @@ assert (tied_weights.mean(dim=1) > 0.01).float().mean() > 0.9
 
 # %%
 one = tied[2, 0, 0].double()
-row_sums = (one - one.max()).exp().sum(dim=-1)  # less the maximum: the same softmax, without overflow
+row_sums = (
+    (one - one.max()).exp().sum(dim=-1)
+)  # less the maximum: the same softmax, without overflow
 traffic = row_sums[:, None] * one.softmax(dim=-1)  # D_i P_ij
 stationary = row_sums / row_sums.sum()
 assert torch.allclose(traffic, traffic.T, atol=1e-5)
@@ -327,26 +381,34 @@ assert torch.allclose(stationary @ one.softmax(dim=-1), stationary, atol=1e-6)
 
 # %% [markdown]
 # Between trained and tied weights lies a straight line: $W_K(t) = (1-t)\,W_K + t\,W_Q$, biases alike. Walk along it and
-# watch the symmetry of scores (double-centred) and of attention weights.
+# watch the symmetry of scores (double-centred) and of attention weights. The null lines are the untrained model.
 
 # %% tags=["claim"]
 rows = []
 for share in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]:
-    for who, ending in [(model, ""), (null_models[0], ", untrained")]:
+    for who, ending in [(model, ""), (null_models[0], ", null")]:
         scores = scores_on_text(who, tie=share)
-        versions = {"scores": measures.double_centered(scores), "attention weights": scores.softmax(-1)}
+        versions = {
+            "scores": measures.double_centered(scores),
+            "weights": scores.softmax(-1),
+        }
         for what, values in versions.items():
             by_head = measures.symmetry_score(values).mean(dim=1)
             spread = by_head.quantile(torch.tensor([0.1, 0.5, 0.9]), dim=1)
-            for layer, (low, median, high) in enumerate(spread.T.tolist()):
+            for layer, values in enumerate(spread.T.tolist()):
                 point = {"line": what + ending, "layer": layer, "t": share}
-                rows.append(point | {"low": low, "median": median, "high": high})
+                rows.append(
+                    point
+                    | dict(zip(["low", "median", "high"], values, strict=True))
+                )
 path = pd.DataFrame(rows)
-start, end = (path[path.t == t].groupby("line")["median"].mean() for t in (0.0, 1.0))
-assert start["attention weights"] < start["scores"] < 0.6
-assert end["attention weights"] < 0.99 < 0.9999 < end["scores"]
+start, end = (
+    path[path.t == t].groupby("line")["median"].mean() for t in (0.0, 1.0)
+)
+assert start["weights"] < start["scores"] < 0.6
+assert end["weights"] < 0.99 < 0.9999 < end["scores"]
 
-# %%
+# %% tags=["hide-input"]
 figures.curve_explorer(
     path,
     x="t",
@@ -356,13 +418,14 @@ figures.curve_explorer(
     by="line",
     sliders=["layer"],
     start={"layer": 2},
-    null=["scores, untrained", "attention weights, untrained"],
+    null=["scores, null", "weights, null"],
+    at=0.0,
     title="Tied scores become symmetric, attention weights do not quite",
     x_label="t: from independent (0) to tied (1)",
     y_label="symmetry score",
     spread="the middle 80 % of the heads",
     y_range=(-0.2, 1.05),
-    alt="Symmetry of scores and of attention weights while W_K moves towards W_Q, layer by layer.",
+    alt="Symmetry of scores and attention weights while W_K moves towards W_Q.",
 )
 
 # %% [markdown]
@@ -380,9 +443,16 @@ figures.curve_explorer(
 values = torch.randn(5, 8, generator=generator)
 changed = values.clone()
 changed[1] += 1.0  # another value for the word "key"
-effect = (reads @ changed - reads @ values).norm(dim=1) / (changed - values)[1].norm()
-assert torch.allclose(effect, reads[:, 1], atol=1e-6)  # the output of token i changes by P[i, 1]
-pd.DataFrame({"reads «key» with": reads[:, 1], "its output changes by": effect}, index=sentence).round(2)
+effect = (reads @ changed - reads @ values).norm(dim=1) / (changed - values)[
+    1
+].norm()
+assert torch.allclose(
+    effect, reads[:, 1], atol=1e-6
+)  # the output of token i changes by P[i, 1]
+pd.DataFrame(
+    {"reads «key» with": reads[:, 1], "its output changes by": effect},
+    index=sentence,
+).round(2)
 
 # %% [markdown]
 # A change at $j$ reaches $i$ in proportion to $P_{ij}$. Attention reads $i \to j$; **content moves $j \to i$**. Where you
@@ -398,11 +468,13 @@ pd.DataFrame({"reads «key» with": reads[:, 1], "its output changes by": effect
 
 # %%
 def attend_with(share_of):
-    """An attention function that scales each part of the scores by ``share_of[part]``."""
+    """Attention with each part of the scores scaled by ``share_of[part]``."""
 
     def attend(module, queries, keys, values, attention_mask=None, **_):
         scores = queries @ keys.mT / queries.shape[-1] ** 0.5
-        kept = sum(share_of[name] * part for name, part in score_parts(scores).items())
+        kept = sum(
+            share_of[name] * part for name, part in score_parts(scores).items()
+        )
         return (kept.softmax(-1) @ values).transpose(1, 2), kept.softmax(-1)
 
     return attend
@@ -410,7 +482,7 @@ def attend_with(share_of):
 
 @torch.no_grad()
 def embeddings(**changes):
-    """Sentence embeddings (texts, width) of length 1; ``changes`` scale parts of all scores."""
+    """Sentence embeddings (texts, width); ``changes`` scale parts of scores."""
     share_of = {"popularity": 1.0, "affinity": 1.0, "direction": 1.0} | changes
     AttentionInterface.register("score_parts", attend_with(share_of))
     model.set_attn_implementation("score_parts")
@@ -419,20 +491,25 @@ def embeddings(**changes):
     return mean / mean.norm(dim=-1, keepdim=True)
 
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-asymmetry-breaks", "caption": "Sentence embeddings with one part of all scores taken out, against the whole model; one dot a passage. Without direction they stay close. Reversing the direction does more harm than removing it. Grey: uniform attention, and another passage."}, "image": {"alt": "Six strips of dots on a cosine axis. Without direction lies highest, near 0.9; without affinity near 0.8; direction reversed near 0.75; without popularity near 0.5; uniform attention and another passage lower, in grey."}}
+# %% mystnb={"figure": {"caption": "Sentence embeddings with one part of all scores taken out, against the whole model; one dot a passage. Without direction they stay close. Reversing the direction does more harm than removing it. Grey: uniform attention, and another passage.", "name": "fig-asymmetry-breaks"}, "image": {"alt": "Six strips of dots on a cosine axis. Without direction lies highest, near 0.9; without affinity near 0.8; direction reversed near 0.75; without popularity near 0.5; uniform attention and another passage lower, in grey."}} tags=["claim"]
 whole = embeddings()
+no_attention = embeddings(popularity=0.0, affinity=0.0, direction=0.0)
 variants = {
     "without direction": embeddings(direction=0.0),
     "without affinity": embeddings(affinity=0.0),
     "direction reversed": embeddings(direction=-1.0),
     "without popularity": embeddings(popularity=0.0),
-    "uniform attention": embeddings(popularity=0.0, affinity=0.0, direction=0.0),
+    "uniform attention": no_attention,
     "another passage": whole.roll(1, dims=0),
 }
-cosines = {name: (whole * changed).sum(dim=-1) for name, changed in variants.items()}
-mean = {name: float(values.mean()) for name, values in cosines.items()}
-assert mean["without direction"] > mean["without affinity"] > mean["without popularity"]
-assert mean["direction reversed"] < mean["without direction"] - 0.1
+cosines = {
+    name: (whole * other).sum(dim=-1) for name, other in variants.items()
+}
+no_direction, no_affinity, reverse, no_popularity = (
+    float(cosines[name].mean()) for name in list(variants)[:4]
+)
+assert no_direction > no_affinity > no_popularity
+assert reverse < no_direction - 0.1  # the sense of direction matters
 plots.strips(
     cosines,
     x="cosine to the embedding of the whole model",
@@ -453,7 +530,7 @@ plots.strips(
 # - Courtois et al. {cite}`courtois2024` train BERT with pairwise-symmetric scores and report GLUE 79.36 against 78.74, with
 #   6 % fewer parameters. An encoder can do without direction.
 # - Reformer {cite}`kitaev2020` shares one projection between queries and keys, and reports no loss. A community
-#   reproduction on enwik8 could not confirm that {cite}`reformer-reproduction`.
+#   reproduction on enwik8 could not confirm that {cite}`reformer-reproduction2021`.
 #
 # ## Exercises
 #
@@ -467,20 +544,20 @@ plots.strips(
 
 # %%
 def my_symmetry_score(matrix):
-    """(‖symmetric part‖² − ‖antisymmetric part‖²) / ‖matrix‖² of (width, width), a number."""
+    """(‖symmetric part‖² − ‖antisymmetric part‖²) / ‖matrix‖², a number."""
     ### BEGIN SOLUTION
-    symmetric, antisymmetric = (matrix + matrix.mT) / 2, (matrix - matrix.mT) / 2
-    difference = symmetric.square().sum() - antisymmetric.square().sum()
-    return float(difference / matrix.square().sum())
+    S, N = (matrix + matrix.mT) / 2, (matrix - matrix.mT) / 2
+    return float((S.square().sum() - N.square().sum()) / matrix.square().sum())
     ### END SOLUTION
 
 
 def follows_the_definition(attempt):
     same, turn = torch.eye(2), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
-    assert abs(attempt(same) - 1) < 1e-6, f"the identity is symmetric: expected 1, got {attempt(same):.2f}"
-    assert abs(attempt(turn) + 1) < 1e-6, f"[[0, 1], [−1, 0]] is antisymmetric: not −1 but {attempt(turn):.2f}"
-    assert abs(attempt(same + turn)) < 1e-6, f"half and half gives 0, not {attempt(same + turn):.2f}"
-    assert abs(attempt(5 * same) - 1) < 1e-6, "the scale must not matter: divide by ‖matrix‖²"
+    one, minus, half = attempt(same), attempt(turn), attempt(same + turn)
+    assert abs(one - 1) < 1e-6, f"the identity scores 1, not {one:.2f}"
+    assert abs(minus + 1) < 1e-6, f"{turn.tolist()}: not −1 but {minus:.2f}"
+    assert abs(half) < 1e-6, f"half and half gives 0, not {half:.2f}"
+    assert abs(attempt(5 * same) - 1) < 1e-6, "divide by ‖matrix‖²"
 
 
 check("1.1", my_symmetry_score, follows_the_definition)
@@ -503,13 +580,16 @@ def symmetric_partner(w_q):
 
 
 def makes_scores_symmetric(attempt):
-    w_q = torch.randn(20, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    w_q = measures.query_key_weights(model)[0].w_q[0].double()
     w_k = attempt(w_q)
-    assert w_k.shape == w_q.shape, f"W_K needs the shape {tuple(w_q.shape)}, yours has {tuple(w_k.shape)}"
-    rank = int(torch.linalg.matrix_rank(torch.stack([w_q.flatten(), w_k.flatten()])))
-    assert rank == 2, "your W_K is a multiple of W_Q (or zero): scale its columns differently"
+    assert w_k.shape == w_q.shape, f"W_K needs the shape {tuple(w_q.shape)}"
+    both = torch.stack([w_q.flatten(), w_k.flatten()])
+    multiple = torch.linalg.matrix_rank(both) < 2
+    assert not multiple, (
+        "your W_K is a multiple of W_Q: scale columns differently"
+    )
     left = float(measures.relative_asymmetry(w_q @ w_k.T))
-    assert left < 1e-6, f"W_Q W_Kᵀ is still asymmetric ({left:.2f}): is the matrix between them symmetric?"
+    assert left < 1e-6, f"W_Q W_Kᵀ is still asymmetric: {left:.2f} is not 0"
 
 
 check("1.2", symmetric_partner, makes_scores_symmetric)
@@ -533,15 +613,21 @@ def stationary_distribution(scores):
 
 
 def stays_the_same_after_a_step(attempt):
-    for scale in (1.0, 300.0):
-        noise = torch.randn(6, 6, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-        scores = scale * (noise + noise.T)
+    generator = torch.Generator().manual_seed(5)
+    noise = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    for scores in (noise + noise.T, 300 * (noise + noise.T)):
         found = attempt(scores)
-        assert found.shape == (6,), f"one number per token was asked, yours has the shape {tuple(found.shape)}"
-        assert bool(found.isfinite().all()), "NaN or infinity: large scores overflow, subtract the maximum"
-        assert abs(float(found.sum()) - 1) < 1e-9, f"a distribution sums to 1, yours to {float(found.sum()):.3f}"
+        assert found.shape == (6,), (
+            f"one number per token, not {tuple(found.shape)}"
+        )
+        assert found.isfinite().all(), (
+            "NaN or infinity: subtract the maximum first"
+        )
+        assert abs(found.sum() - 1) < 1e-9, (
+            f"it sums to {found.sum():.3f}, not to 1"
+        )
         after = found @ scores.softmax(dim=-1)
-        assert torch.allclose(after, found, atol=1e-9), "π P is not π: is π proportional to the row sums of e^S?"
+        assert torch.allclose(after, found), "π P ≠ π: try the row sums of e^S"
 
 
 check("1.3", stationary_distribution, stays_the_same_after_a_step)
@@ -549,35 +635,79 @@ check("1.3", stationary_distribution, stays_the_same_after_a_step)
 # %% [markdown]
 # ## Quiz
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
     "A layer has W_K = −W_Q and no biases. What is true?",
     [
-        ("Its attention weights are symmetric.", False, "Each row is divided by its own sum: P[i, j] / P[j, i] = D[j] / D[i]."),
-        ("Its scores are asymmetric, since the weights differ.", False, "Only the product counts, and −W_Q W_Qᵀ is symmetric."),
-        ("Its scores are symmetric; its weights in general are not.", True, "And each token avoids what resembles it."),
-        ("Nothing can be said without the tokens.", False, "A symmetric product makes scores symmetric for any tokens."),
+        (
+            "Its attention weights are symmetric.",
+            False,
+            "Each row is divided by its own sum: P[i, j] / P[j, i] = D[j] / D[i].",
+        ),
+        (
+            "Its scores are asymmetric, since the weights differ.",
+            False,
+            "Only the product counts, and −W_Q W_Qᵀ is symmetric.",
+        ),
+        (
+            "Its scores are symmetric; its weights in general are not.",
+            True,
+            "And each token avoids what resembles it.",
+        ),
+        (
+            "Nothing can be said without the tokens.",
+            False,
+            "A symmetric product makes scores symmetric for any tokens.",
+        ),
     ],
 )
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
     "P[3, 7] = 0.9. Which arrow shows the flow of content?",
     [
-        ("7 → 3: token 3 receives the value of token 7.", True, "Row 3 is the query; its output is a mix of values."),
-        ("3 → 7: token 3 sends its value to token 7.", False, "That is the direction of reading, not of flow."),
-        ("Both, with weight 0.45 each.", False, "P[7, 3] is another number and may be 0."),
+        (
+            "7 → 3: token 3 receives the value of token 7.",
+            True,
+            "Row 3 is the query; its output is a mix of values.",
+        ),
+        (
+            "3 → 7: token 3 sends its value to token 7.",
+            False,
+            "That is the direction of reading, not of flow.",
+        ),
+        (
+            "Both, with weight 0.45 each.",
+            False,
+            "P[7, 3] is another number and may be 0.",
+        ),
     ],
 )
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
     "The raw scores of an untrained model have symmetry 0.15. What now?",
     [
-        ("Report that initialisation favours symmetry.", False, "The weights score 0: the effect comes from the text."),
-        ("Compare the trained model with 0.15 instead of 0.", False, "The common mean differs between models; remove it."),
-        ("Use the softmax weights instead.", False, "Worse: near-uniform attention is symmetric for free."),
-        ("Double-centre the scores and measure again.", True, "Common row and column means imitate symmetry."),
+        (
+            "Report that initialisation favours symmetry.",
+            False,
+            "The weights score 0: the effect comes from the text.",
+        ),
+        (
+            "Compare the trained model with 0.15 instead of 0.",
+            False,
+            "The common mean differs between models; remove it.",
+        ),
+        (
+            "Use the softmax weights instead.",
+            False,
+            "Worse: near-uniform attention is symmetric for free.",
+        ),
+        (
+            "Double-centre the scores and measure again.",
+            True,
+            "Common row and column means imitate symmetry.",
+        ),
     ],
 )
 
@@ -590,16 +720,22 @@ figures.quiz_card(
 # %%
 tied_measured = {
     "asymmetry of scores, tied": round(float(tied_scores.max()), 4),
-    "asymmetry of attention weights, tied": round(float(tied_weights.mean()), 2),
+    "asymmetry of weights, tied": round(float(tied_weights.mean()), 2),
 }
 trained_measured = {
     "mean symmetry score, trained": round(float(trained.mean()), 2),
     "mean symmetry score, untrained": round(float(null.mean()), 3),
     "heads that are symmetric": int((trained > 0.999).sum()),
 }
-flow_measured = {"a change at j reaches i by": "P[i, j]", "content moves": "from key to query"}
+flow_measured = {
+    "a change at j reaches i by": "P[i, j]",
+    "content moves": "from key to query",
+}
+counter_example = {
+    "asymmetry of scores, W_K = −W_Q": round(asymmetry["W_K = −W_Q"], 6)
+}
 display(
-    claims.record("C1.1", {"asymmetry of scores, W_K = −W_Q": round(asymmetry["W_K = −W_Q"], 6)}, "does not hold"),
+    claims.record("C1.1", counter_example, "does not hold"),
     claims.record("C1.2", trained_measured, "holds"),
     claims.record("C1.3", flow_measured, "does not hold"),
     claims.record("C1.4", tied_measured, "holds with conditions"),
@@ -614,6 +750,4 @@ display(
 #
 # ## References
 #
-# ```{bibliography}
-# :filter: docname in docnames
-# ```
+# The sources are listed in the [bibliography](../pages/references.md).
