@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 
+from tools import site_pages
 from tools.pipeline import digest
 from tools.pipeline.execute import NotebookError, Run, execute
 from tools.pipeline.normalise import normalise, write
@@ -42,6 +43,12 @@ def note_run(product: Product, run: Run) -> None:
     RUNS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8", newline="\n")
 
 
+def refresh_pages() -> None:
+    """Write what the site derives from the notebooks' records (tools/site_pages.py)."""
+    for path, text in site_pages.pages().items():
+        path.write_text(text, encoding="utf8", newline="\n")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.notebooks", description=__doc__)
     parser.add_argument("names", nargs="*", help="part of a path, such as 01 or labs/1")
@@ -68,6 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         note_run(product, run)
         print(f"{product.name}: {run.seconds:.1f} s, {run.peak_mb} MB, {product.notebook.stat().st_size / 1e3:.0f} kB")
+    if todo and not options.check:
+        refresh_pages()
     if not todo:
         print(f"{len(chosen)} notebooks are up to date")
     return 1 if failed or (options.check and todo) else 0

@@ -151,6 +151,7 @@ def test_only_what_changed_is_run_again(made, monkeypatch, capsys):
     monkeypatch.setattr(notebooks, "all_products", lambda: [made])
     monkeypatch.setattr(notebooks, "build", lambda p: built.append(p) or SimpleNamespace(seconds=1.0, peak_mb=1))
     monkeypatch.setattr(notebooks, "note_run", lambda product, run: None)
+    monkeypatch.setattr(notebooks, "refresh_pages", lambda: None)
     assert notebooks.main([]) == 0
     assert built == []
     (made.root / "utils" / "helper.py").write_text("a = 2\n")

@@ -18,7 +18,7 @@ SECTIONS = (
     "Where this breaks",
     "Since 2021",
     "Exercises",
-    "Check yourself",
+    "Quiz",
     "Verdicts",
     "Takeaways",
     "References",
