@@ -37,7 +37,13 @@ def note_run(product: Product, run: Run) -> None:
     """Keep how long a run took and what memory it needed, in data/runs.json."""
     runs = json.loads(RUNS.read_text("utf8")) if RUNS.exists() else {}
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    runs[product.name] = {"seconds": round(run.seconds, 1), "peak_mb": run.peak_mb, "threads": 1, "machine": machine}
+    runs[product.name] = {
+        "seconds": round(run.seconds, 1),
+        "cpu_seconds": round(run.cpu_seconds, 1),
+        "peak_mb": run.peak_mb,
+        "threads": 1,
+        "machine": machine,
+    }
     present = {p.name for p in all_products()}
     kept = {name: values for name, values in sorted(runs.items()) if name in present}
     RUNS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8", newline="\n")

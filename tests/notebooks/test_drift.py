@@ -27,6 +27,7 @@ def test_a_notebook_is_up_to_date(product):
 
 @pytest.mark.parametrize("product", PRODUCTS, **NAME)
 def test_a_digest_covers_the_helpers_that_its_source_imports(product):
+    assert product.digest.exists(), "there is no digest: run make notebooks"
     inputs = json.loads(product.digest.read_text("utf8"))["inputs"]
     for node in ast.walk(ast.parse(product.source.read_text("utf8"))):
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "utils":

@@ -41,7 +41,7 @@ def test_two_runs_give_the_same_bytes(small_source, small_run, tmp_path):
 
 def test_a_run_knows_the_helpers_it_used_and_its_cost(small_run):
     assert small_run.files == ["utils/__init__.py", "utils/exercises.py"]
-    assert small_run.seconds > 0
+    assert small_run.seconds > small_run.cpu_seconds > 0
     assert small_run.peak_mb is None or small_run.peak_mb > 50
 
 
@@ -149,7 +149,9 @@ def test_a_helper_that_is_gone_is_named(made):
 def test_only_what_changed_is_run_again(made, monkeypatch, capsys):
     built = []
     monkeypatch.setattr(notebooks, "all_products", lambda: [made])
-    monkeypatch.setattr(notebooks, "build", lambda p: built.append(p) or SimpleNamespace(seconds=1.0, peak_mb=1))
+    monkeypatch.setattr(
+        notebooks, "build", lambda p: built.append(p) or SimpleNamespace(seconds=1.0, cpu_seconds=1.0, peak_mb=1)
+    )
     monkeypatch.setattr(notebooks, "note_run", lambda product, run: None)
     monkeypatch.setattr(notebooks, "refresh_pages", lambda: None)
     assert notebooks.main([]) == 0
@@ -166,7 +168,7 @@ def test_run_times_are_kept_for_the_notebooks_that_exist(made, monkeypatch, tmp_
     monkeypatch.setattr(notebooks, "RUNS", tmp_path / "runs.json")
     monkeypatch.setattr(notebooks, "all_products", lambda: [made])
     (tmp_path / "runs.json").write_text('{"chapters/99-gone.ipynb": {"seconds": 1}}')
-    notebooks.note_run(made, SimpleNamespace(seconds=1.26, peak_mb=200))
+    notebooks.note_run(made, SimpleNamespace(seconds=1.26, cpu_seconds=1.0, peak_mb=200))
     stored = json.loads((tmp_path / "runs.json").read_text())
     assert list(stored) == ["chapters/01-x.ipynb"]
     assert stored["chapters/01-x.ipynb"]["seconds"] == 1.3

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+import time
 
 ROOT = os.environ.get("BOOK_ROOT", "")
 _opened: set[str] = set()
@@ -65,7 +66,7 @@ def _note(event: str, arguments: tuple) -> None:
 
 
 def record() -> dict:
-    """What this process used: files of the book (relative, sorted) and its peak memory in MB (None if unknown)."""
+    """What this process used: files of the book (relative, sorted), peak memory in MB (or None), processor seconds."""
     modules = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "utils"]
     imported = {_name(getattr(module, "__file__", None) or "") for module in modules} - {""}
     try:
@@ -75,7 +76,7 @@ def record() -> dict:
         peak_mb = round(peak / (2**20 if sys.platform == "darwin" else 2**10))
     except ImportError:  # Windows
         peak_mb = None
-    return {"files": sorted(_opened | imported), "peak_mb": peak_mb}
+    return {"files": sorted(_opened | imported), "peak_mb": peak_mb, "cpu_seconds": time.process_time()}
 
 
 sys.addaudithook(_guard)

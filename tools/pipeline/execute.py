@@ -30,11 +30,16 @@ class NotebookError(RuntimeError):
 
 @dataclass(frozen=True)
 class Run:
-    """An executed notebook and what the run used. ``files``: paths below the root that were imported or opened."""
+    """An executed notebook and what the run used.
+
+    files: paths below the root that were imported or opened. seconds: with the start of the kernel. cpu_seconds: of
+    the kernel's process, which a busy machine changes little.
+    """
 
     notebook: NotebookNode
     files: list[str]
     seconds: float
+    cpu_seconds: float
     peak_mb: int | None
 
 
@@ -89,4 +94,4 @@ def execute(
     seconds = time.perf_counter() - start
     report = json.loads(work.cells[-1].outputs[0].text)
     work.cells = work.cells[1:-1]
-    return Run(work, report["files"], seconds, report["peak_mb"])
+    return Run(work, report["files"], seconds, report["cpu_seconds"], report["peak_mb"])
