@@ -10,6 +10,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from utils.attention.text import count
+
 Kind = Literal["encoder", "decoder", "cross"]
 FRAME_ROWS = 5_000_000  # rows that ``to_frame`` makes at most
 
@@ -60,12 +62,9 @@ class AttentionMaps:
                 setattr(self, f"{side}_word_labels", [t for t, mark in zip(labels, special, strict=True) if not mark])
 
     def __repr__(self) -> str:
-        n_layers, n_heads, n_queries, n_keys = self.weights.shape
-        return (
-            f"AttentionMaps({self.kind}: {n_layers} layers, {n_heads} heads, {n_queries} queries, {n_keys} keys"
-            + (f"; {'; '.join(self.notices)}" if self.notices else "")
-            + ")"
-        )
+        units = ("layer", "head", "row", "column")
+        size = ", ".join(count(number, unit) for number, unit in zip(self.weights.shape, units, strict=True))
+        return f"AttentionMaps({'; '.join([f'{self.kind}: {size}', *self.notices])})"
 
     def head(self, layer: int, head: int) -> Tensor:
         """The map (queries, keys) of one head; ``layer`` is its number in the model. Raises ValueError."""
@@ -117,9 +116,11 @@ class AttentionMaps:
         notices = list(self.notices)
         empty, faint, total = int((left == 0).sum()), int(((left > 0) & (left < 1e-3)).sum()), left.numel()
         if empty:
-            notices.append(f"{empty} of {total} rows had all their weight on special tokens and are left at zero")
+            notices.append(f"{empty} of {count(total, 'row')} had all weight on special tokens and are left at zero")
         if faint:
-            notices.append(f"{faint} of {total} rows show less than a thousandth of their weight, scaled up")
+            notices.append(
+                f"{faint} of {count(total, 'row')} had less than a thousandth of the weight left, which is scaled up"
+            )
         return replace(
             self,
             weights=weights,

@@ -26,6 +26,11 @@ def checked_text(text: object, name: str = "text") -> str:
     return text
 
 
+def count(number: int, noun: str) -> str:
+    """ "1 piece", "2 pieces"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def shorten(label: str) -> str:
     """A label of at most ``LABEL_LENGTH`` characters."""
     return label if len(label) <= LABEL_LENGTH else label[: LABEL_LENGTH - 1] + "…"
@@ -75,6 +80,8 @@ def _continues(point: str, previous: str) -> bool:
 def whole_characters(numbers: list[int], span: Span) -> Span:
     """The span, widened to whole characters; ``numbers`` as ``characters`` gives them."""
     start, end = span
+    if start >= end:
+        return span
     while start > 0 and numbers[start - 1] == numbers[start]:
         start -= 1
     while end < len(numbers) and numbers[end] == numbers[end - 1]:
@@ -160,4 +167,5 @@ def words_of(
         if word is not None and (not blank[index] or word not in extent):
             start, end = extent.get(word, spans[index]) if not blank[index] else spans[index]
             extent[word] = (min(start, spans[index][0]), max(end, spans[index][1]))
-    return words, [visible(text[slice(*whole_characters(numbers, extent[rank]))]) for rank in range(len(order))]
+    shown = [text[slice(*whole_characters(numbers, extent[rank]))] for rank in range(len(order))]
+    return words, [visible(each or " ") for each in shown]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from utils.attention.text import Span, characters, checked_text, labels_of, shorten, visible, words_of
+from utils.attention.text import Span, characters, checked_text, count, labels_of, shorten, visible, words_of
 
 BLANKS = str.maketrans("▁Ġ", "  ")  # how SentencePiece and byte-level tokenizers write a blank
 
@@ -60,11 +60,6 @@ def encode(tokenizer, text: str, limit: int | None = None, *, target: bool = Fal
         if split:
             notices.append(f"{name}: {count(split, 'piece')} stand for a part of a character, marked ⟨part/parts⟩")
     return Encoded(ids, labels, words, special, word_labels, notices + _unknown(tokenizer, ids, labels, special, name))
-
-
-def count(number: int, noun: str) -> str:
-    """ "1 piece", "2 pieces"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _has_offsets(tokenizer) -> bool:
