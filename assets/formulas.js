@@ -33,4 +33,12 @@
       if (input.name === "TeX") input.postFilters.add(({ data }) => colour(data.root));
     }
   };
+
+  // A formula that is wider than the page scrolls by itself, with the keyboard too.
+  const reachable = () => document.querySelectorAll("div.math mjx-container").forEach((formula) => {
+    if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+    else formula.removeAttribute("tabindex");
+  });
+  startup.pageReady = () => MathJax.startup.defaultPageReady().then(reachable);
+  addEventListener("resize", reachable);
 })();

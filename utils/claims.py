@@ -24,10 +24,11 @@ ROLES = {"Q": "query", "K": "key", "V": "value", "O": "output"}
 DIGITS = 6  # a recorded number may have this many significant digits: more would differ between machines
 
 _STYLE = """<style>
-.ai-card,.ai-record{--t:var(--ai-text,currentColor);--q:var(--ai-query,#3f74c8);border-left:4px solid var(--q);
-padding:.15em 0 .15em 1.1em;margin:.6em 0;line-height:1.5;max-width:46em}
-.ai-card ul{list-style:none;padding:0;margin:0}.ai-card li{margin:0;padding:.7em 0;border-top:1px solid #8886}
-.ai-card p,.ai-record p{margin:0 0 .25em;text-align:left}.ai-card small,.ai-record small{opacity:.85}
+.ai-card,.ai-record{border-left:4px solid currentColor;padding:.1em 0 .1em 1.1em;margin:.6em 0;line-height:1.5}
+.ai-card{max-width:60em}.ai-card ul{list-style:none;padding:0;margin:.6em 0 0}
+.ai-card li{display:flex;flex-wrap:wrap;gap:0 1.6em;margin:0;padding:.7em 0;border-top:1px solid #8886;max-width:none}
+.ai-card li>div{flex:3 1 19em}.ai-card li>div:first-child{flex:2 1 12em}
+.ai-card p,.ai-record p{margin:0 0 .3em;text-align:left;max-width:none}.ai-card small,.ai-record small{opacity:.85}
 </style>"""
 
 
@@ -89,7 +90,7 @@ def verdict(claim: dict) -> str:
 def evidence(claim: dict) -> list[tuple[str, str]]:
     """(source key or "", sentence) for every source and number a claim rests on; unconfirmed numbers say so."""
     sources = _ledger()["sources"]
-    found = [("", f"derived: {claim['derived']}")] if "derived" in claim else []
+    found = [("", claim["derived"])] if "derived" in claim else []
     for source in claim.get("sources", []):
         found.append((source["key"], f"{sources[source['key']]['label']}, {source['where']} (read: {source['read']})"))
     for number in claim.get("numbers", []):
@@ -130,13 +131,14 @@ def card(insight: int | str) -> Display:
     items, lines = [], [heading, entry["insight"], ""]
     for claim in entry["claims"]:
         found = evidence(claim)
+        basis = "; ".join(_link(*each) for each in found)
         items.append(
-            f"<li><p><strong>{claim['id']}</strong> The note: {_html(claim['note'])}</p>"
-            f"<p><strong>Verdict: {escape(verdict(claim))}.</strong> {_html(claim['correction'])}</p>"
-            f"<p><small>{'; '.join(_link(*each) for each in found)}.</small></p></li>"
+            f"<li><div><p><strong>{claim['id']}</strong> The note: {_html(claim['note'])}</p></div>"
+            f"<div><p><strong>Verdict: {escape(verdict(claim))}.</strong> {_html(claim['correction'])}</p>"
+            f"<p><small>Rests on {basis}.</small></p></div></li>"
         )
         lines += [f"{claim['id']} The note: {claim['note']}", f"  {verdict(claim)}: {claim['correction']}"]
-        lines += [f"  {sentence}" for _, sentence in found]
+        lines += [f"  rests on: {sentence}" for _, sentence in found]
     html = (
         f'<section class="ai-card" aria-label="Claim card, {escape(heading)}">{_STYLE}'
         f"<p><strong>{escape(heading)}</strong></p><p>{_html(entry['insight'])}</p><ul>{''.join(items)}</ul></section>"
