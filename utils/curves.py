@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from utils.elements import Figure, table
-from utils.payload import data_uri
+from utils.payload import SVG, data_uri
 
 
 def curve_explorer(
@@ -172,5 +172,5 @@ def _picture(lines: list, data: dict, arrays: dict) -> str:
         points = " ".join(f"{px[i]:.0f},{py[i]:.0f}" for i in range(a, b) if np.isfinite(py[i]))
         body += f'<polyline points="{points}" fill="none" stroke="{shade}" stroke-width="2"/>'
     frame = '<rect width="360" height="180" fill="#fff"/><path d="M10 4V170H356" fill="none" stroke="#686f7a"/>'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="360" height="180">{frame}{body}</svg>'
+    svg = f'<svg xmlns="{SVG}" width="360" height="180">{frame}{body}</svg>'
     return data_uri(svg.encode(), "image/svg+xml")

@@ -10,7 +10,7 @@ import pandas as pd
 from utils.attention.maps import AttentionMaps
 from utils.elements import Figure, palette, table
 from utils.measures import roles
-from utils.payload import png, weights_to_codes
+from utils.payload import picture, weights_to_codes
 
 MAX_CODES = 3_000_000  # about 4 MB of output
 OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
@@ -18,8 +18,8 @@ COLUMNS = {  # column of head_statistics → (label, unit)
     "entropy": ("entropy", "nats"),
     "sink_share": ("on special tokens", "%"),
     "distance": ("mean distance", "tokens"),
-    "best_offset": ("strongest at offset", ""),
-    "best_offset_share": ("… in rows", "%"),
+    "best_offset": ("most frequent offset", ""),
+    "best_offset_share": ("rows at that offset", "%"),
 }
 
 
@@ -225,9 +225,9 @@ def _fallback(maps: AttentionMaps, layer: int, head: int, row: int, title: str, 
     rows = [[maps.queries[row], *(f"{maps.keys[k]} {weights[row, k]:.2f}" for k in best)]]
     head_row = ["from (query)", *(f"key {i + 1}" for i in range(len(best)))]
     caption = f"Layer {layer}, head {head}: row = query (from), column = key (to); darker is more."
-    style = "width:18em;max-width:100%;image-rendering:pixelated;border:1px solid #888"
+    style = "width:18em;max-width:100%;border:1px solid #888"
     return (
         (f"<p><strong>{escape(title)}</strong></p>" if title else "")
-        + f'<img alt="{escape(alt)}" style="{style}" src="{png(weights, amount)}"><p>{caption}</p>'
+        + f'<img alt="{escape(alt)}" style="{style}" src="{picture(weights, amount)}"><p>{caption}</p>'
         + table(head_row, rows)
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
-import zlib
 from collections.abc import Mapping
 
 import numpy as np
 
 STEPS = 254  # codes 0 … 254 hold the square root of a weight; 255 means missing
 MISSING = 255
+SVG = "http://www.w3.org/2000/svg"
 DTYPES = {"uint8": "<u1", "float32": "<f4", "int16": "<i2"}
 
 
@@ -84,26 +83,22 @@ def unpack(html: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def png(values: np.ndarray, colour: str, *, side: int = 64) -> str:
-    """A small picture of a matrix as a data URI: amounts in [0, 1] are the opacity of one colour, NaN is a grey cell.
+def picture(values: np.ndarray, colour: str, *, side: int = 32, levels: int = 8) -> str:
+    """A small drawing of a matrix as a data URI: amounts in [0, 1] are the opacity of one colour, NaN is a grey cell.
 
     values: (rows, columns); larger ones are reduced to at most ``side`` cells by the largest value of each block.
-    Written without compression, so that every zlib gives the same bytes. ``colour`` is a hex value.
+    Amounts are shown in ``levels`` steps of their square root. ``colour`` is a hex value.
     """
     values = _reduce(np.asarray(values, dtype=np.float64), side)
-    level = np.where(np.isnan(values), MISSING, np.rint(np.sqrt(np.nan_to_num(values).clip(0, 1)) * STEPS))
-    rows = level.astype(np.uint8)
-    raw = b"".join(b"\0" + row.tobytes() for row in rows)
-    shade = bytes.fromhex(colour.lstrip("#"))
-    palette = shade * MISSING + b"\x88\x88\x88"
-    alpha = bytes(range(STEPS + 1)) + b"\x50"
-    stored = (
-        b"\x78\x01\x01" + struct.pack("<HH", len(raw), len(raw) ^ 0xFFFF) + raw + struct.pack(">I", zlib.adler32(raw))
-    )
-    header = struct.pack(">IIBBBBB", rows.shape[1], rows.shape[0], 8, 3, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"tRNS", alpha), (b"IDAT", stored), (b"IEND", b""))
-    body = b"".join(struct.pack(">I", len(d)) + n + d + struct.pack(">I", zlib.crc32(n + d)) for n, d in chunks)
-    return data_uri(b"\x89PNG\r\n\x1a\n" + body, "image/png")
+    steps = np.where(np.isnan(values), -1, np.rint(np.sqrt(np.nan_to_num(values).clip(0, 1)) * levels)).astype(int)
+    paths = ""
+    for step in (-1, *range(1, levels + 1)):
+        cells = "".join(f"M{c} {r}h1" for r, c in np.argwhere(steps == step))
+        shade, opacity = ("#888888", 0.4) if step < 0 else (colour, step / levels)
+        paths += f'<path d="{cells}" stroke="{shade}" stroke-opacity="{opacity:g}"/>' if cells else ""
+    rows, columns = values.shape
+    view = f'viewBox="0 -.5 {columns} {rows}" width="{max(1, 256 // columns) * columns}"'
+    return data_uri(f'<svg xmlns="{SVG}" {view} shape-rendering="crispEdges">{paths}</svg>'.encode(), "image/svg+xml")
 
 
 def data_uri(content: bytes, kind: str) -> str:

@@ -261,7 +261,7 @@ AttentionExplorer.style = `
   .card { flex: 1 1 13em; min-width: 12em; max-width: 22em; }
   .card p { margin: 0 0 .3em; } .source { font-size: .9em; }
   dl { display: grid; grid-template-columns: auto auto; gap: .05em .8em; margin: 0 0 .4em; justify-content: start; }
-  dt { color: var(--null); } dd { margin: 0; font-variant-numeric: tabular-nums; }
+  dt { color: var(--null); } dd { margin: 0; white-space: nowrap; font-variant-numeric: tabular-nums; }
   .profile { display: flex; gap: 3px; margin: .1em 0 .3em; }
   .profile span { width: 1.9em; text-align: center; line-height: 1.2; }
   .profile b { display: flex; align-items: end; height: 2.4em; background: color-mix(in srgb, var(--null) 12%, transparent); }

@@ -144,4 +144,4 @@ BookElement.style = `
   legend { float: left; padding: 0; margin-right: .5em; color: var(--null); }
   .options { display: flex; flex-wrap: wrap; gap: .35em 1.4em; align-items: center; }
   .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-  @media print { .options, .hint, .controls { display: none !important; } }`;
+  @media print { .options, .hint, .controls { display: none !important; } .figure { background: #fff; print-color-adjust: exact; } }`;
