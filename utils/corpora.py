@@ -7,6 +7,8 @@ from numbers import Integral
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parent.parent / "data"
+SPLITS = ("train", "validation", "test")
+TARGETS = ("de", "ko")
 
 
 def passages(n: int | None = None, words: int | None = None) -> list[str]:
@@ -28,6 +30,21 @@ def passages(n: int | None = None, words: int | None = None) -> list[str]:
         _whole(n, "n", len(texts), "there are" if words is None else f"with {words} words there are")
         texts = texts[:n]
     return texts
+
+
+def translation_pairs(split: str, target: str = "de") -> list[tuple[str, str]]:
+    """English sentences with their translations into German ("de") or Korean ("ko"): (source, target) pairs.
+
+    split: "train" (10,000 pairs, a sample of what the translators were trained on), "validation" or "test". They come
+    from the help of LibreOffice (MPL-2.0): technical instructions. No help page, and no sentence of one, is in two
+    splits, and no test sentence has a near-duplicate in training (data/translation/README.md gives the rule).
+    """
+    for value, name, known in ((split, "split", SPLITS), (target, "target", TARGETS)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    lines = (DATA / "translation" / f"{target}-{split}.tsv").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("\t") for line in lines)
+    return [(source, translation) for source, translation in pairs]
 
 
 def _whole(value: int, name: str, highest: int, why: str) -> None:

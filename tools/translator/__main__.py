@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from tools.translator import corpus, evaluate, extract
+from tools.translator import corpus, evaluate, export, extract
 from tools.translator.train import Recipe, Run
 from utils.translator import TranslatorConfig, translate
 
@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
         "--work", type=Path, help="folder for packages, corpus and checkpoint (default: _build/translator)"
     )
     parser.add_argument("--out", type=Path, help="folder for the finished model (default: <work>/<run>/model)")
+    parser.add_argument("--corpus-out", type=Path, help="folder for the part of the corpus that data/ ships")
     parser.add_argument("--d-model", type=int, default=128)
     parser.add_argument("--ffn-dim", type=int, default=256)
     parser.add_argument("--decoder-layers", type=int, default=3)
@@ -68,7 +69,7 @@ def main() -> None:
     def score(model) -> dict[str, float]:
         texts = translate(model, tokenizer, [pair.source for pair in validation[:300]])
         bleu = evaluate.bleu(texts, [pair.target for pair in validation[:300]], options.target)
-        return {"nll": round(evaluate.nll(model, *held), 4), "bleu": round(bleu.score, 2)}
+        return {"nll": round(evaluate.nll(model, *held), 4), "bleu": round(bleu, 2)}
 
     with tqdm(total=run.recipe.steps, initial=run.step, desc=f"en→{options.target}", unit="step") as bar:
         for loss in run.train(sources, targets, score):
@@ -76,7 +77,11 @@ def main() -> None:
             bar.update()
             last = run.curve[-1] if run.curve else {}
             bar.set_postfix(loss=f"{loss:.2f}", bleu=last.get("bleu", "–"), nll=last.get("nll", "–"), refresh=False)
-    evaluate.export(run, data, options.out or folder / "model")
+    out = options.out or folder / "model"
+    export.export_model(run, tokenizer, out)
+    if options.corpus_out:
+        export.export_corpus(data, options.corpus_out)
+    print(json.dumps(export.export_scores(data, out), ensure_ascii=False, indent=1))
 
 
 if __name__ == "__main__":

@@ -136,6 +136,17 @@ class Run:
         for name in ("step", "epoch", "place", "losses", "curve", "seconds"):
             setattr(self, name, state[name])
 
+    def description(self) -> dict[str, object]:
+        """Recipe, place and cost of the run, for its curve file."""
+        return {
+            **asdict(self.recipe),
+            "done": self.step,
+            "epochs": self.epoch,
+            "minutes": round(self.seconds / 60, 1),
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+        }
+
     def learn(self, batch: dict[str, Tensor]) -> float:
         """One step of AdamW on ``batch``; returns the loss in nats per token."""
         for group in self.optimizer.param_groups:
