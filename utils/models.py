@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import importlib
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 EMBEDDED = ("minilm", "translator", "translator-ko")
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HUB_TIMEOUT = 5.0  # seconds before an unreachable hub is given up
+HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 
 # In this order the Auto classes are asked whether they build the class that a config names.
 AUTO_CLASSES = (
@@ -55,8 +57,8 @@ def load(name: str | Path = "minilm", *, dtype: torch.dtype | str = torch.float3
     name: one of ``EMBEDDED`` (no network needed), a local folder, or a name on the Hugging Face Hub ("gpt2").
     dtype: of the parameters, float32 unless told. The class is the one that the config's ``architectures`` names, so
     that a translation model keeps its head and can generate.
-    Raises FileNotFoundError when an embedded model is missing, ValueError when MiniLM's weights are not those of the
-    book, and OSError, within seconds, when the hub cannot be reached or does not know the name.
+    Raises FileNotFoundError for an embedded model or a folder that is not there, ValueError when MiniLM's weights are
+    not those of the book, and OSError, within seconds, when the hub cannot be reached or does not know the name.
     """
     if not isinstance(name, str | Path) or not str(name).strip():
         raise TypeError(f"name must be a model name or a folder, got {name!r}: the embedded ones are {_embedded()}")
@@ -64,9 +66,12 @@ def load(name: str | Path = "minilm", *, dtype: torch.dtype | str = torch.float3
         return _from(minilm_folder(), dtype)
     if name in EMBEDDED:
         return _from(_translator_folder(str(name)), dtype)
-    if Path(name).expanduser().is_dir():
-        return _from(Path(name).expanduser(), dtype)
-    return _from_hub(str(name), dtype)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _from(folder, dtype)
+    if not isinstance(name, str) or not HUB_NAME.fullmatch(name):
+        raise FileNotFoundError(f"{name!r} is no folder and no name on the hub: the embedded models are {_embedded()}")
+    return _from_hub(name, dtype)
 
 
 def untrained(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
@@ -114,19 +119,20 @@ def quiet() -> Iterator[None]:
     """Within the scope transformers shows no progress bar, message or warning; afterwards all is set as before."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     hub_bars = not hub.are_progress_bars_disabled()
-    try:
-        logging.set_verbosity(logging.CRITICAL)
-        if bars:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            logging.set_verbosity(logging.CRITICAL)
             logging.disable_progress_bar()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
             yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-        if hub_bars:
-            hub.enable_progress_bars()
+        finally:
+            logging.set_verbosity(verbosity)
+            if bars:
+                logging.enable_progress_bar()  # the hub's bars too
+            if hub_bars:
+                hub.enable_progress_bars()
+            else:
+                hub.disable_progress_bars()
 
 
 def _embedded() -> str:
@@ -147,12 +153,27 @@ def _translator_folder(name: str) -> Path:
 def _from(source: str | Path, dtype: torch.dtype | str, **options: bool) -> Loaded:
     """Config, tokenizer and model out of a folder, or by a name on the hub."""
     if isinstance(source, Path) and not (source / "config.json").is_file():
-        raise FileNotFoundError(f"{source} holds no model: it has no config.json, as `save_pretrained` writes it")
+        raise FileNotFoundError(f"{source} holds no model: it has no config.json, as model.save_pretrained writes it")
     with quiet():
         config = AutoConfig.from_pretrained(source, **options)
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        tokenizer = _tokenizer(source, options)
         model = auto_class(config).from_pretrained(source, config=config, dtype=dtype, **options)
     return Loaded(model.eval(), tokenizer)
+
+
+def _tokenizer(source: str | Path, options: dict[str, bool]) -> transformers.PreTrainedTokenizerBase:
+    """The tokenizer beside a model. Raises FileNotFoundError if there is none (transformers makes an empty one up)."""
+    why = "it knows special tokens only"
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        if len(set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)) > 1:
+            return tokenizer
+    except (ValueError, TypeError) as error:
+        why = _first_line(error)
+    raise FileNotFoundError(
+        f"{source} holds no tokenizer that can be loaded ({why}): save it beside the model with "
+        "tokenizer.save_pretrained(folder)"
+    )
 
 
 def auto_class(config: transformers.PreTrainedConfig) -> type:
@@ -170,7 +191,7 @@ def _from_hub(name: str, dtype: torch.dtype | str) -> Loaded:
     """From the local cache when all of it is there, else from the hub, if one short request shows that it answers."""
     try:
         return _from(name, dtype, local_files_only=True)
-    except (OSError, ValueError):  # not in the cache, or not a name the hub could know
+    except OSError:  # not in the cache
         _ask_hub(name)
     try:
         return _from(name, dtype)
@@ -188,9 +209,9 @@ def _ask_hub(name: str) -> None:
     except Exception as error:  # requests and httpx have no common class of errors
         raise OSError(
             f"{name!r} is neither an embedded model, nor a folder, nor in the local cache, and the hub cannot be "
-            f"reached ({type(error).__name__}: {_first_line(error)}). Without network use an embedded model: "
-            f"load({_embedded().replace(', ', ') or load(')}). With a copy of the model, load('path/to/folder'). "
-            "Behind a proxy set HTTPS_PROXY, with a mirror HF_ENDPOINT, with a filled cache HF_HOME."
+            f"reached ({type(error).__name__}: {_first_line(error)}). Embedded models need no network: {_embedded()}. "
+            'A downloaded model is loaded by its folder: load("path/to/folder"). '
+            "Behind a proxy set HTTPS_PROXY, for a mirror HF_ENDPOINT, for a filled cache HF_HOME."
         ) from error
 
 

@@ -151,6 +151,8 @@ def build(name: str, kinds: dict[str, PreTrainedTokenizerFast], seed: int = 0, s
         torch.manual_seed(seed)
         model = model_class(config).eval()
         for parameter in model.parameters():
+            if not parameter.requires_grad:
+                continue  # Marian's sinusoids, which are no weights
             if parameter.ndim == 2 and model_class is not T5ForConditionalGeneration:
                 parameter.data *= scale  # attention that is not near-uniform
             elif parameter.ndim == 1:
