@@ -530,7 +530,7 @@ plots.strips(
 # - Courtois et al. {cite}`courtois2024` train BERT with pairwise-symmetric scores and report GLUE 79.36 against 78.74, with
 #   6 % fewer parameters. An encoder can do without direction.
 # - Reformer {cite}`kitaev2020` shares one projection between queries and keys, and reports no loss. A community
-#   reproduction on enwik8 could not confirm that {cite}`reformer-reproduction`.
+#   reproduction on enwik8 could not confirm that {cite}`reformer-reproduction2021`.
 #
 # ## Exercises
 #
