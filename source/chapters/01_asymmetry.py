@@ -534,13 +534,18 @@ plots.strips(
 #
 # ## Exercises
 #
-# :::{div} exercise
+# ::::{div} exercise
 # **Exercise 1.1** · difficulty 1/5 · about 5 minutes · needs "How symmetric is a trained head?"
 #
 # Write the symmetry score of a square matrix from its definition.
 #
-# *Hint.* `matrix.mT` is the transpose. *Second hint.* A squared norm is the sum of squared entries.
+# :::{dropdown} Hint
+# `matrix.mT` is the transpose.
 # :::
+# :::{dropdown} Second hint
+# A squared norm is the sum of squared entries.
+# :::
+# ::::
 
 # %%
 def my_symmetry_score(matrix):
@@ -563,13 +568,18 @@ def follows_the_definition(attempt):
 check("1.1", my_symmetry_score, follows_the_definition)
 
 # %% [markdown]
-# :::{div} exercise
+# ::::{div} exercise
 # **Exercise 1.2** · difficulty 2/5 · about 10 minutes · needs "When are scores symmetric?"
 #
 # Given $W_Q$, return a $W_K$ that is not a multiple of it and still makes the scores symmetric.
 #
-# *Hint.* $W_Q W_K^\top$ must equal its transpose. *Second hint.* Put a symmetric matrix between the two.
+# :::{dropdown} Hint
+# $W_Q W_K^\top$ must equal its transpose.
 # :::
+# :::{dropdown} Second hint
+# Put a symmetric matrix between the two.
+# :::
+# ::::
 
 # %%
 def symmetric_partner(w_q):
@@ -595,14 +605,19 @@ def makes_scores_symmetric(attempt):
 check("1.2", symmetric_partner, makes_scores_symmetric)
 
 # %% [markdown]
-# :::{div} exercise
+# ::::{div} exercise
 # **Exercise 1.3** · difficulty 3/5 · about 10 minutes · needs "Tie the weights"
 #
 # For symmetric scores, return the stationary distribution of the attention weights (the row vector $\pi$ with
 # $\pi P = \pi$), *without* an eigenvalue routine and without iterating.
 #
-# *Hint.* Look for the quantity that balances $P_{ij}$ and $P_{ji}$. *Second hint.* Large scores overflow in $e^S$.
+# :::{dropdown} Hint
+# Look for the quantity that balances $P_{ij}$ and $P_{ji}$.
 # :::
+# :::{dropdown} Second hint
+# Large scores overflow in $e^S$.
+# :::
+# ::::
 
 # %%
 def stationary_distribution(scores):
