@@ -48,9 +48,8 @@ def attention_explorer(
     """
     layer = _checked(maps, other, layer, head, threshold)
     labels = {side: _side(maps, other, side) for side in ("queries", "keys")}
-    frames = [
-        _own_statistics(each) if statistics is None else _of_maps(statistics, maps) for each in (maps, other) if each
-    ]
+    both = [each for each in (maps, other) if each]
+    frames = [_own_statistics(each) for each in both] if statistics is None else [_of_maps(statistics, maps)]
     shown = [name for name in COLUMNS if name in frames[0] and frames[0][name].notna().any()]
     size = maps.weights.shape[:2]
     arrays = {"weights": weights_to_codes(_numpy(maps))} | ({"other": weights_to_codes(_numpy(other))} if other else {})
@@ -59,7 +58,7 @@ def attention_explorer(
     if set(profile) <= set(frames[0]) and frames[0][profile].notna().any(axis=None):
         arrays["profile"] = np.stack([f[profile].to_numpy(np.float32).reshape(*size, len(OFFSETS)) for f in frames])
     if any(labels["keys"]["special"]) and not all(labels["queries"]["special"]):
-        arrays["dropped"] = np.stack([_dropped(each) for each in (maps, other) if each])
+        arrays["dropped"] = np.stack([_dropped(each) for each in both])
     index = maps.layers.index(layer)
     position = _row(maps, row)
     grouped = len(set(maps.groups)) < len(maps.groups)
@@ -71,9 +70,9 @@ def attention_explorer(
         "hint": hint,
         "kind": maps.kind,
         "layers": list(maps.layers),
-        "missing": bool(any(np.isnan(_numpy(each)).any() for each in (maps, other) if each)),
+        "missing": bool(any(np.isnan(_numpy(each)).any() for each in both)),
         "names": list(names),
-        "notices": list(dict.fromkeys(notice for each in (maps, other) if each for notice in each.notices)),
+        "notices": list(dict.fromkeys(notice for each in both for notice in each.notices)),
         "offsets": list(OFFSETS),
         "open": {
             "head": head,

@@ -7,6 +7,7 @@ class AttentionExplorer extends AttentionPicture {
     [this.layers, this.heads, this.queries, this.keys] = arrays.weights.shape;
     for (const name of ["statistics", "profile", "dropped"]) this[name] = arrays[name] && unpack(arrays[name]);
     delete data.arrays;
+    this.counted = Array.from({ length: this.statistics.shape[0] }, (_, m) => m);
     this.state = { ...data.open, column: null, hover: null, show: this.maps.length > 1 ? 2 : 0 };
     this.compare = this.maps.length > 1;
     this.frame();

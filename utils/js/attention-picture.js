@@ -130,12 +130,12 @@ class AttentionPicture extends BookElement {
       ch = rh;
     } else {
       matrix = this.compare || narrow ? Math.floor((width - (across - 1) * gap) / across - 3) : Math.min(0.5 * width, 30 * em);
-      left = matrix / columns.length > 0.85 * em + 3 && !this.compare ? Math.min(this.widths[0] + 0.6 * em, 6 * em) : 0;
+      left = matrix / columns.length > 0.85 * em + 3 && !this.compare ? Math.min(this.widths[0] + 0.6 * em, 6 * em) : 1.5 * em;
       cw = Math.min((matrix - left) / columns.length, rh * 1.2);
       ch = Math.min(cw, 2 * matrix / rows.length);
     }
-    const labelled = cw > 0.72 * em, head = labelled ? top : Math.round(1.5 * em);
-    this.geometry = { left, top: head, cw, ch, labelled, rowLabels: left > 0, width: left + cw * columns.length, height: head + ch * rows.length };
+    const labelled = cw > 0.72 * em, head = Math.round((labelled ? top : 0) + 1.5 * em);
+    this.geometry = { left, top: head, cw, ch, labelled, rowLabels: left > 2 * em, width: left + cw * columns.length, height: head + ch * rows.length };
     const tall = Math.max(rows.length, columns.length) * rh;
     this.listHeight = !long ? tall : Math.min(tall, narrow || this.compare ? 24 * em : Math.max(this.geometry.height - 1.6 * em, 20 * em));
     this.main.className = `main ${aligned ? "aligned" : narrow || this.compare ? "stacked" : "split"}`;
@@ -182,21 +182,22 @@ class AttentionPicture extends BookElement {
     const key = `${this.block} ${this.state.special}`;
     if (key === this.cardKey) return;
     this.cardKey = key;
-    const items = data.columns.map(({ label, unit }, s) => [label, this.format(unit, this.maps.map((_, m) => this.statistic(m, s, l, h)))]);
+    const items = data.columns.map(({ label, unit }, s) => [label, this.format(unit, this.counted.map((m) => this.statistic(m, s, l, h)))]);
     if (!this.state.special && this.dropped)
       items.push(["dropped here", this.format("%", this.maps.map((_, m) => this.dropped[m * this.layers * this.heads + this.block]))]);
     const group = data.groups?.filter((g) => g === data.groups[h]).length > 1 ? `key/value head ${data.groups[h]}` : null;
     this.card.replaceChildren(el("p", { class: "which" }, el("b", { text: `Layer ${data.layers[l]}, head ${h}` }), " ",
       role ? el("span", { class: "chip", "data-role": this.tone(l, h), text: role }) : ""),
       el("dl", {}, ...[...items, ...group ? [["shares", group]] : []].flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })])),
-      ...this.profile ? [this.drawProfile(l, h)] : [], el("p", { class: "muted source", text: data.source }));
+      ...this.profile ? [this.drawProfile(l, h)] : [], el("p", { class: "muted source", text: data.source }),
+      el("p", { class: "muted source", text: "A sink is where weight rests; it says nothing about importance.", hidden: role !== "sink" }));
   }
 
   drawProfile(l, h) {
     const { offsets } = this.data, n = offsets.length, at = (m, i) => this.profile[((m * this.layers + l) * this.heads + h) * n + i];
-    const value = (i) => at(this.compare ? 1 : 0, i);
+    const value = (i) => at(this.counted.at(-1), i);
     const words = offsets.map((o, i) => `${offset(o)}: ${(100 * value(i)).toFixed(0)} %`).join(", ");
-    return el("div", {}, el("span", { class: "muted", text: `weight by offset of the key${this.compare ? ` (${this.data.names[1]})` : ""}` }),
+    return el("div", {}, el("span", { class: "muted", text: `weight by offset of the key${this.counted.length > 1 ? ` (${this.data.names[1]})` : ""}` }),
       el("div", { class: "profile", role: "img", "aria-label": `weight by offset of the key, ${words}` }, ...offsets.map((o, i) =>
         el("span", { title: `${(100 * value(i)).toFixed(0)} % of the weight at offset ${offset(o)}` },
           el("b", {}, el("i", { style: `height:${(100 * clamp(value(i) || 0, 0, 1)).toFixed(0)}%` })), el("small", { text: offset(o) })))));
@@ -262,20 +263,30 @@ class AttentionPicture extends BookElement {
       while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > room) letters.pop();
       return `${letters.join("")}…`;
     };
+    const title = (text, colour, x, y) => {
+      pen.font = `600 ${em * 0.9}px ${font}`;
+      pen.fillStyle = colour;
+      pen.fillText(text, x, y);
+    };
+    title(g.labelled || state.column === null ? "to (key) →" : cut(`to: ${columns[state.column].label}`, g.width - g.left), colours.key, g.left, em);
+    if (g.left && !g.rowLabels) {
+      pen.save();
+      pen.translate(em, g.top);
+      pen.rotate(-Math.PI / 2);
+      pen.textAlign = "right";
+      title("← from (query)", colours.query, 0, 0);
+      pen.restore();
+    }
     if (g.labelled) columns.forEach((item, c) => {
       pen.save();
       pen.font = `${c === state.column ? "bold " : ""}${size}px ${font}`;
       pen.fillStyle = colours.key;
       pen.translate(g.left + (c + 0.5) * g.cw + size * 0.34, g.top - 5);
       pen.rotate(-Math.PI / 2);
-      pen.fillText(cut(item.label, g.top - 8), 0, 0);
+      pen.fillText(cut(item.label, g.top - 1.3 * em - 8), 0, 0);
       pen.restore();
     });
-    else {
-      pen.font = `${em * 0.9}px ${font}`;
-      pen.fillStyle = colours.key;
-      pen.fillText(cut(state.column === null ? "to (key) →" : columns[state.column].label, g.width - g.left), g.left, g.top - 6);
-    }
+    if (g.rowLabels) title("from ↓", colours.query, 0, g.top - 6);
     if (g.rowLabels) rows.forEach((item, r) => {
       pen.font = `${r === row ? "bold " : ""}${Math.min(size, g.ch)}px ${font}`;
       pen.fillStyle = colours.query;

@@ -82,6 +82,8 @@ class BookElement extends HTMLElement {
     this.stop = new AbortController();
     if (!this.shadowRoot) {
       this.root = this.attachShadow({ mode: "open" });
+      // Keys that move inside a figure do not also turn the page around it (present mode, JupyterLab).
+      this.root.addEventListener("keydown", (event) => /^(Arrow|Page|Home|End| $)/.test(event.key) && event.stopPropagation());
       try {
         this.data = JSON.parse(source.textContent);
         this.box = el("div", { class: "figure" });
