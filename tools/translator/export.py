@@ -19,7 +19,7 @@ TRAINING_SLICE = 10_000  # pairs
 
 
 def write_json(file: Path, content: object) -> None:
-    file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf8")
+    file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def export_model(run: Run, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
@@ -27,7 +27,9 @@ def export_model(run: Run, tokenizer: PreTrainedTokenizerFast, folder: Path) -> 
     folder.mkdir(parents=True, exist_ok=True)
     rounded = type(run.average)(run.config)
     rounded.load_state_dict(run.average.state_dict())
+    rounded.generation_config._from_model_config = False  # its own file says all
     rounded.half().save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
     tokenizer.save_pretrained(folder)
     write_json(
         folder / "curve.json",
@@ -65,5 +67,5 @@ def export_corpus(corpus: Corpus, folder: Path) -> None:
         "train": [from_pages[i] for i in chosen],
     }
     for name, pairs in shipped.items():
-        (folder / f"{corpus.target}-{name}.tsv").write_text(lines(pairs), encoding="utf8")
+        (folder / f"{corpus.target}-{name}.tsv").write_text(lines(pairs), encoding="utf-8")
     write_json(folder / f"{corpus.target}-counts.json", corpus.counts)
