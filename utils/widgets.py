@@ -12,7 +12,7 @@ import ipywidgets
 from torch import nn
 
 from utils.attention import attention_maps
-from utils.attention.extraction import longest
+from utils.attention.extraction import encoder_decoder, longest
 from utils.attention.tokens import encode
 from utils.elements import Figure
 from utils.figures import attention_explorer
@@ -40,7 +40,9 @@ def sentence_view(model: nn.Module, tokenizer, text: str, *, words: bool = False
         limit = min(MAX_TOKENS, longest(model, tokenizer) or MAX_TOKENS)
         if count > limit:
             return View(None, f"This text has {count} tokens, and at most {limit} are drawn here: shorten it.")
-        found = attention_maps(model, tokenizer, text.strip())
+        # The encoder does not see the target; giving one saves a translation.
+        target = text.strip() if encoder_decoder(model) else None
+        found = attention_maps(model, tokenizer, text.strip(), target)
         maps = found.get("encoder", next(iter(found.values())))
         alone = bool(maps.special_keys.all())
         figure = attention_explorer(maps, title=text.strip(), words=words, special=special or alone)
