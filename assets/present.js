@@ -62,16 +62,23 @@
     document.body.append(bar);
     document.body.classList.add("present");
 
+    const root = document.scrollingElement;
+    const down = () => {   // the rest of a long slide first, then the next slide
+      if (root.scrollTop + innerHeight < root.scrollHeight - 8) scrollBy(0, innerHeight * 0.8);
+      else show(at + 1);
+    };
+    const up = () => (root.scrollTop > 8 ? scrollBy(0, -innerHeight * 0.8) : show(at - 1));
     const keys = {
-      ArrowRight: () => show(at + 1), PageDown: () => show(at + 1), " ": () => show(at + 1),
-      ArrowLeft: () => show(at - 1), PageUp: () => show(at - 1),
+      ArrowRight: () => show(at + 1), PageDown: down, " ": down,
+      ArrowLeft: () => show(at - 1), PageUp: up,
       Home: () => show(0), End: () => show(slides.length - 1), n: notes, Escape: leave,
     };
     addEventListener("keydown", (event) => {
       const origin = event.composedPath()[0];
       const taken = origin instanceof Element && origin.closest("input, textarea, select, button, summary, a, [contenteditable], [role=slider], [role=grid], [tabindex]:not(main)");
       const act = keys[event.key];
-      if (!act || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.defaultPrevented && event.key !== "Escape") return;
       if (taken && event.key !== "Escape") {
         const own = taken.closest && taken.closest(".present-bar");
         if (!own || event.key === " ") return;   // a figure or field keeps its own keys

@@ -132,7 +132,7 @@ def later_item(item: dict) -> str:
 
 
 def quantities(insight: dict) -> str:
-    rows = ["| | Quantity | Formula | BERT-base | Basis |", "|---|---|---|---|---|"]
+    rows = ["| Id | Quantity | Formula | BERT-base | Basis |", "|---|---|---|---|---|"]
     for q in insight["quantities"]:
         basis = q["basis"] if q["basis"] in ("derived", "memory") else cited(q["basis"], "")
         mark = " **UNCONFIRMED**" if q.get("unconfirmed") else ""
@@ -159,8 +159,8 @@ def section(insight: dict, records: dict) -> str:
 def evidence_page(ledger: dict, records: dict) -> str:
     template = (ROOT / "templates" / "evidence.md").read_text("utf8")
     words = {
-        "VERDICTS": "\n".join(f"{word}\n: {md(meaning)}\n" for word, meaning in ledger["verdicts"].items()),
-        "READINGS": "\n".join(f"{word}\n: {md(meaning)}\n" for word, meaning in ledger["readings"].items()),
+        "VERDICTS": "\n".join(f"| **{word}** | {md(meaning)} |" for word, meaning in ledger["verdicts"].items()),
+        "READINGS": "\n".join(f"| **{word}** | {md(meaning)} |" for word, meaning in ledger["readings"].items()),
         "INSIGHTS": "\n\n".join(section(insight, records) for insight in ledger["insights"]),
         "SOURCES": "\n".join(
             f"| {cited(key, '')} | {source['read']} | {md(source.get('note', ''))} |"
