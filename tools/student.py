@@ -24,6 +24,7 @@ FILES = (
     "LICENSE",
     "LICENSE-text",
     "CITATION.cff",
+    "assets/page.png",
 )
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same content gives the same file
 

@@ -37,6 +37,14 @@ def test_a_digest_covers_the_helpers_that_its_source_imports(product):
             assert missing == []
 
 
+@pytest.mark.parametrize("product", PRODUCTS, **NAME)
+def test_a_changed_helper_makes_a_notebook_stale(product, monkeypatch):
+    helper = [name for name in json.loads(product.digest.read_text("utf8"))["inputs"] if name.startswith("utils/")][-1]
+    real = digest.sha256
+    monkeypatch.setattr(digest, "sha256", lambda path: "other" if path == ROOT / helper else real(path))
+    assert f"{helper} changed" in digest.stale(product)
+
+
 def test_no_notebook_is_left_without_a_source():
     known = {product.notebook for product in PRODUCTS} | {product.digest for product in PRODUCTS}
     found = {path for kind in KINDS for end in ("ipynb", "digest.json") for path in (ROOT / kind).rglob(f"*.{end}")}
