@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from utils.attention.maps import AttentionMaps
+from utils.attention.statistics import OFFSETS, REACH
 from utils.elements import Figure, palette, table
 from utils.measures import roles
 from utils.payload import picture, weights_to_codes
 
 MAX_CODES = 3_000_000  # about 4 MB of output
-OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
 COLUMNS = {  # column of head_statistics → (label, unit)
     "entropy": ("entropy", "nats"),
-    "sink_share": ("on special tokens", "%"),
+    "sink_share": ("on special tokens", "%"),  # "on the first token" in a text without special ones
     "distance": ("mean distance", "tokens"),
     "best_offset": ("most frequent offset", ""),
     "best_offset_share": ("rows at that offset", "%"),
@@ -65,7 +65,7 @@ def attention_explorer(
     hint = "Choose a head in the grid; point at a word, tap it or use the arrow keys to read what it attends to."
     data = {
         **labels,
-        "columns": [{"label": COLUMNS[name][0], "unit": COLUMNS[name][1]} for name in shown],
+        "columns": [{"label": _label(maps, name), "unit": COLUMNS[name][1]} for name in shown],
         "groups": list(maps.groups) if grouped else None,
         "hint": hint,
         "kind": maps.kind,
@@ -180,7 +180,7 @@ def _with_roles(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _own_statistics(maps: AttentionMaps) -> pd.DataFrame:
-    """The columns of ``head_statistics`` for this text alone: means over its ordinary queries."""
+    """The columns of ``head_statistics`` that are shown, for this text alone: means over its ordinary queries."""
     weights = _numpy(maps)
     special, readers = maps.special_keys.numpy(), ~maps.special_queries.numpy()
     readers = readers if readers.any() else ~readers
@@ -190,18 +190,26 @@ def _own_statistics(maps: AttentionMaps) -> pd.DataFrame:
         entropy = -np.where(rows > 0, rows * np.log(rows), 0.0 * rows).sum(-1).mean(-1)
     index = pd.MultiIndex.from_product([maps.layers, range(heads)], names=["layer", "head"])
     frame = pd.DataFrame({"entropy": entropy.ravel()}, index=index).reset_index()
-    frame["sink_share"] = rows[..., special].sum(-1).mean(-1).ravel() if special.any() else np.nan
+    if special.any() or m == 1:
+        frame["sink_share"] = rows[..., special].sum(-1).mean(-1).ravel()
+    else:
+        frame["sink_share"] = weights[:, :, 0 if maps.kind == "cross" else 1 :, 0].mean(-1).ravel()
     if maps.kind == "cross" or n != m or special.all():
-        return frame
+        return _with_roles(frame.assign(best_offset=np.nan, best_offset_share=np.nan))
     places = np.flatnonzero(readers)
     away = np.arange(m) - places[:, None]
     frame["distance"] = (rows * np.abs(away)).sum(-1).mean(-1).ravel()
     for offset in OFFSETS:
         frame[f"offset_{offset}"] = np.where(away == offset, rows, 0.0 * rows).sum(-1).mean(-1).ravel()
-    best = np.where(special, -1.0, np.nan_to_num(rows)).argmax(-1) - places
-    counts = np.stack([(best == o).mean(-1) for o in range(1 - n, n)], axis=-1).reshape(-1, 2 * n - 1)
-    frame["best_offset"], frame["best_offset_share"] = counts.argmax(-1) - (n - 1), counts.max(-1)
-    return _with_roles(frame.assign(sink_share=frame["sink_share"].fillna(0.0)) if not special.any() else frame)
+    ordinary = np.where(special, -1.0, np.nan_to_num(rows))
+    best = np.where(ordinary.max(-1) > 0, ordinary.argmax(-1) - places, REACH + 1)
+    counts = np.stack([(best == offset).mean(-1).ravel() for offset in range(-REACH, REACH + 1)], axis=-1)
+    return _with_roles(frame.assign(best_offset=counts.argmax(-1) - REACH, best_offset_share=counts.max(-1)))
+
+
+def _label(maps: AttentionMaps, name: str) -> str:
+    first = name == "sink_share" and not maps.special_keys.any()
+    return "on the first token" if first else COLUMNS[name][0]
 
 
 def _dropped(maps: AttentionMaps) -> np.ndarray:

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from utils import measures, payload
-from utils.attention import AttentionMaps
+from utils import payload
+from utils.attention import AttentionMaps, attention_maps, head_statistics
 from utils.elements import palette, script
 from utils.figures import Figure, attention_explorer, curve_explorer, quiz_card
 
@@ -214,21 +214,17 @@ def test_72_heads_of_128_tokens_fit_into_two_megabytes():
     assert len(figure.html().encode()) <= 2_000_000
 
 
-def test_numbers_of_one_text_equal_the_measures():
-    maps = some_maps(tokens=9)
-    frame = dict(
-        zip(
-            ["entropy", "sink", "distance", "best", "share"],
-            payload.unpack(attention_explorer(maps).html())["statistics"][0],
-            strict=True,
-        )
-    )
-    readers = ~maps.special_queries
-    entropy = measures.entropy(maps.weights)[:, :, readers].mean(-1)
-    distance = measures.attention_distance(maps.weights)[:, :, readers].mean(-1)
-    assert np.allclose(frame["entropy"], entropy, atol=1e-5)
-    assert np.allclose(frame["distance"], distance, atol=1e-5)
-    assert np.allclose(frame["sink"], measures.sink_share(maps.weights, maps.special_keys), atol=1e-5)
+def test_numbers_of_one_text_equal_head_statistics(family):
+    texts = {"text": "the cat sat on the mat", "target": "die katze sass auf der matte"}
+    pair = texts if family.model.config.is_encoder_decoder else {"text": texts["text"]}
+    found = attention_maps(family.model, family.tokenizer, **pair)
+    corpus = head_statistics(family.model, family.tokenizer, *([value] for value in pair.values()))
+    for maps in found.values():
+        alone, given = (data_of(attention_explorer(maps, statistics)) for statistics in (None, corpus))
+        assert alone["columns"] == given["columns"] and alone["roles"] == given["roles"]
+        for name in ("statistics", "profile") if maps.kind != "cross" else ("statistics",):
+            one, other = (payload.unpack(attention_explorer(maps, s).html())[name] for s in (None, corpus))
+            assert np.allclose(one, other, atol=1e-5), name
 
 
 def test_a_head_that_reads_the_token_before_is_called_so():

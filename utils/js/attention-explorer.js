@@ -285,7 +285,7 @@ AttentionExplorer.style = `
   .from bdi, .to bdi { overflow: hidden; text-overflow: ellipsis; }
   .from [aria-selected=true] { font-weight: 700; background: color-mix(in srgb, var(--query) 14%, transparent); }
   .from :focus-visible { outline-offset: -2px; }
-  .to .on { color: var(--key); font-weight: 600; } .to .at { background: color-mix(in srgb, var(--key) 16%, transparent); color: var(--key); }
+  .to .on { color: var(--key); font-weight: 600; } .to .at { background: color-mix(in srgb, var(--key) 16%, transparent); color: var(--ink); }
   .to .weight { font-weight: 400; font-variant-numeric: tabular-nums; color: var(--ink); }
   .readout { margin: .3em 0; min-height: 2.9em; font-variant-numeric: tabular-nums; }
   .cell { border-bottom: 2px solid var(--key); margin-right: .8em; }
