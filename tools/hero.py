@@ -1,4 +1,4 @@
-"""Draws the picture of the landing page: python tools/hero.py writes assets/hero.html.
+"""Draw the picture of the landing page, assets/hero.html: ``python -m tools.hero``.
 
 Three of the 72 heads of MiniLM read one sentence. Special tokens are dropped and rows renormalised, as the caption in
 index.md says. The picture is inline SVG, so that it follows the theme of the page.
@@ -6,12 +6,10 @@ index.md says. The picture is inline SVG, so that it follows the theme of the pa
 
 from __future__ import annotations
 
-import sys
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+ROOT = Path(__file__).resolve().parents[1]
 
 SENTENCE = "The animal did not cross the street because it was too tired."
 HEADS = [(0, 2, "the previous word"), (1, 8, "the next word"), (4, 3, "the two nouns")]

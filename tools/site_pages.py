@@ -1,4 +1,4 @@
-"""Writes what the site derives from data: python tools/site_pages.py (add --check to compare only).
+"""Write what the site derives from data: ``python -m tools.site_pages``; with ``--check`` compare only.
 
 - assets/course.css: the palette, from utils/palette.json
 - index.md: one card an insight, from data/claims.yaml and from what the notebooks recorded
@@ -14,14 +14,12 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from utils import claims
 
-from utils import claims  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[1]
 ON_CARDS = [1, 2, 3, "3b", 4, 5, 6, 7, 8, 9, 10, 11]
 TOP = r"^\top"
-COMMAND = "python tools/site_pages.py"
+COMMAND = "python -m tools.site_pages"
 
 
 def palette_css(palette: dict) -> str:
@@ -100,8 +98,8 @@ def cards(ledger: dict, documents: list[str], records: dict) -> str:
     return ":::::{div} insights\n" + "\n".join(card(chosen[i], documents, records) for i in ON_CARDS) + "\n:::::"
 
 
-def cited(key: str, rest: str) -> str:
-    return f"{{cite:t}}`{key}`{rest}"
+def cited(key: str) -> str:
+    return f"{{cite:t}}`{key}`"
 
 
 def shown(value: object) -> str:
@@ -110,16 +108,15 @@ def shown(value: object) -> str:
 
 def claim_block(claim: dict, records: list[dict]) -> str:
     """One claim of the evidence page: the note, the verdict, what it rests on, what the notebooks measured."""
-    rests = [f"Derived: {md(claim['derived'])}."] if "derived" in claim else []
-    rests += [cited(s["key"], f", {md(s['where'])} (read: {s['read']}).") for s in claim.get("sources", [])]
+    rests = [f"Rests on {md(claim['derived'])}."] if "derived" in claim else []
+    rests += [f"Rests on {cited(s['key'])}, {md(s['where'])} (read: {s['read']})." for s in claim.get("sources", [])]
     for n in claim.get("numbers", []):
         mark = "**UNCONFIRMED**, " if n.get("unconfirmed") else ""
-        rests.append(
-            f"{md(n['what'])}: {md(n['value'])} ({cited(n['source'], '')}, {md(n['where'])}; {mark}read: {n['read']})."
-        )
+        where = f"{cited(n['source'])}, {md(n['where'])}; {mark}read: {n['read']}"
+        rests.append(f"Reported: {md(n['what'])}: {md(n['value'])} ({where}).")
     for r in records:
-        link = f"[this notebook](../{r['notebook']}.ipynb)"
-        rests.append(f"Measured in {link}: the claim **{r['verdict']}** ({md(shown(r['value']))}).")
+        link = f"[{r['notebook']}](../{r['notebook']}.ipynb)"
+        rests.append(f"**Measured** in {link}: the claim **{r['verdict']}** ({md(shown(r['value']))}).")
     target = claim["id"].lower().replace(".", "-")
     lines = [f"(claim-{target})=", "::::{div} claim", f"**{claim['id']}** The note: {md(claim['note'])}", ""]
     lines += [f"**{md(claims.verdict(claim)).capitalize()}.** {md(claim['correction'])}", "", ":::{div} rests"]
@@ -128,13 +125,13 @@ def claim_block(claim: dict, records: list[dict]) -> str:
 
 def later_item(item: dict) -> str:
     mark = "**UNCONFIRMED**, " if item.get("unconfirmed") else ""
-    return f"- {cited(item['key'], '')}: {md(item['finding'])} ({mark}read: {item['read']})"
+    return f"- {cited(item['key'])}: {md(item['finding'])} ({mark}read: {item['read']})"
 
 
 def quantities(insight: dict) -> str:
     rows = ["| Id | Quantity | Formula | BERT-base | Basis |", "|---|---|---|---|---|"]
     for q in insight["quantities"]:
-        basis = q["basis"] if q["basis"] in ("derived", "memory") else cited(q["basis"], "")
+        basis = q["basis"] if q["basis"] in ("derived", "memory") else cited(q["basis"])
         mark = " **UNCONFIRMED**" if q.get("unconfirmed") else ""
         rows.append(f"| {q['id']} | {md(q['what'])} | {md(q['formula'])} | {md(q['value'])}{mark} | {basis} |")
     return "\n".join(rows)
@@ -163,7 +160,7 @@ def evidence_page(ledger: dict, records: dict) -> str:
         "READINGS": "\n".join(f"| **{word}** | {md(meaning)} |" for word, meaning in ledger["readings"].items()),
         "INSIGHTS": "\n\n".join(section(insight, records) for insight in ledger["insights"]),
         "SOURCES": "\n".join(
-            f"| {cited(key, '')} | {source['read']} | {md(source.get('note', ''))} |"
+            f"| {cited(key)} | {source['read']} | {md(source.get('note', ''))} |"
             for key, source in ledger["sources"].items()
         ),
         "COMMAND": COMMAND,

@@ -25,9 +25,11 @@ DIGITS = 6  # a recorded number may have this many significant digits: more woul
 
 _STYLE = """<style>
 .ai-card,.ai-record{border-left:4px solid currentColor;padding:.1em 0 .1em 1.1em;margin:.6em 0;line-height:1.5}
-.ai-card{max-width:60em}.ai-card ul{list-style:none;padding:0;margin:.6em 0 0}
-.ai-card li{display:flex;flex-wrap:wrap;gap:0 1.6em;margin:0;padding:.7em 0;border-top:1px solid #8886;max-width:none}
+.ai-card{max-width:60em}.ai-card>ul{list-style:none;padding:0;margin:.6em 0 0}
+.ai-card>ul>li{display:flex;flex-wrap:wrap;gap:0 1.6em;margin:0;padding:.7em 0;border-top:1px solid #8886}
+.ai-card li{max-width:none}
 .ai-card li>div{flex:3 1 19em}.ai-card li>div:first-child{flex:2 1 12em}
+.ai-card details{font-size:.9em}.ai-card details ul{margin:.3em 0;padding-left:1.2em}.ai-card summary{cursor:pointer}
 .ai-card p,.ai-record p{margin:0 0 .3em;text-align:left;max-width:none}.ai-card small,.ai-record small{opacity:.85}
 </style>"""
 
@@ -87,12 +89,19 @@ def verdict(claim: dict) -> str:
     return " – ".join(filter(None, (claim["verdict"], claim.get("qualifier"))))
 
 
-def evidence(claim: dict) -> list[tuple[str, str]]:
-    """(source key or "", sentence) for every source and number a claim rests on; unconfirmed numbers say so."""
+def basis(claim: dict) -> list[tuple[str, str]]:
+    """(source key or "", sentence) for everything a verdict rests on, with the place and how it was read."""
     sources = _ledger()["sources"]
     found = [("", claim["derived"])] if "derived" in claim else []
     for source in claim.get("sources", []):
         found.append((source["key"], f"{sources[source['key']]['label']}, {source['where']} (read: {source['read']})"))
+    return found
+
+
+def reported(claim: dict) -> list[tuple[str, str]]:
+    """(source key, sentence) for every number a source reports; unconfirmed ones say so."""
+    sources = _ledger()["sources"]
+    found = []
     for number in claim.get("numbers", []):
         mark = "UNCONFIRMED, " if number.get("unconfirmed") else ""
         where = f"{sources[number['source']]['label']}, {number['where']}; {mark}read: {number['read']}"
@@ -121,6 +130,17 @@ def _link(key: str, sentence: str) -> str:
     return text.replace(label, f'<a href="{escape(url(source))}">{label}</a>', 1)
 
 
+def _item(claim: dict) -> str:
+    """One claim of a card: the note on one side, the verdict and its sources on the other."""
+    numbers = "".join(f"<li>{_link(*each)}</li>" for each in reported(claim))
+    details = f"<details><summary>Numbers reported</summary><ul>{numbers}</ul></details>" if numbers else ""
+    return (
+        f"<li><div><p><strong>{claim['id']}</strong> The note: {_html(claim['note'])}</p></div>"
+        f"<div><p><strong>Verdict: {escape(verdict(claim))}.</strong> {_html(claim['correction'])}</p>"
+        f"<p><small>Rests on {'; '.join(_link(*each) for each in basis(claim))}.</small></p>{details}</div></li>"
+    )
+
+
 def card(insight: int | str) -> Display:
     """Claim card of one insight (0 … 12 or ``"3b"``): what the note says, the verdict, what the sources say.
 
@@ -130,15 +150,10 @@ def card(insight: int | str) -> Display:
     heading = f"Insight {entry['id']} · {entry['title']}"
     items, lines = [], [heading, entry["insight"], ""]
     for claim in entry["claims"]:
-        found = evidence(claim)
-        basis = "; ".join(_link(*each) for each in found)
-        items.append(
-            f"<li><div><p><strong>{claim['id']}</strong> The note: {_html(claim['note'])}</p></div>"
-            f"<div><p><strong>Verdict: {escape(verdict(claim))}.</strong> {_html(claim['correction'])}</p>"
-            f"<p><small>Rests on {basis}.</small></p></div></li>"
-        )
+        items.append(_item(claim))
         lines += [f"{claim['id']} The note: {claim['note']}", f"  {verdict(claim)}: {claim['correction']}"]
-        lines += [f"  rests on: {sentence}" for _, sentence in found]
+        lines += [f"  rests on: {sentence}" for _, sentence in basis(claim)]
+        lines += [f"  reported: {sentence}" for _, sentence in reported(claim)]
     html = (
         f'<section class="ai-card" aria-label="Claim card, {escape(heading)}">{_STYLE}'
         f"<p><strong>{escape(heading)}</strong></p><p>{_html(entry['insight'])}</p><ul>{''.join(items)}</ul></section>"
