@@ -103,7 +103,7 @@ def cited(key: str) -> str:
 
 
 def shown(value: object) -> str:
-    return ", ".join(f"{name} {part}" for name, part in value.items()) if isinstance(value, dict) else str(value)
+    return "; ".join(f"{name}: {part}" for name, part in value.items()) if isinstance(value, dict) else str(value)
 
 
 def claim_block(claim: dict, records: list[dict]) -> str:

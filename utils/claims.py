@@ -189,7 +189,7 @@ def record(claim_id: str, value: float | str | dict, verdict: str) -> Display:
         raise ValueError(f"verdict {verdict!r} is not known: use one of {', '.join(MEASURED)}")
     data = {"claim": claim_id, "value": _checked(value), "verdict": verdict}
     values = data["value"] if isinstance(data["value"], dict) else {"measured": data["value"]}
-    shown = ", ".join(f"{name}: {part}" for name, part in values.items())
+    shown = "; ".join(f"{name}: {part}" for name, part in values.items())
     html = (
         f'<div class="ai-record">{_STYLE}<p><strong>{claim_id}: {verdict}.</strong> {_html(claim["note"])}</p>'
         f"<p><small>{escape(shown)}</small></p></div>"

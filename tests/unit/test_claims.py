@@ -176,7 +176,7 @@ def test_a_record_carries_its_data_beside_what_people_read():
         "value": {"score": 0.17, "heads": 72},
         "verdict": "does not hold",
     }
-    assert "C1.1: does not hold" in bundle["text/html"] and "score: 0.17, heads: 72" in bundle["text/plain"]
+    assert "C1.1: does not hold" in bundle["text/html"] and "score: 0.17; heads: 72" in bundle["text/plain"]
 
 
 def test_a_card_has_no_record_type():

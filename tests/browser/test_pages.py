@@ -1,0 +1,117 @@
+"""Every page in a real browser without network: silent, accessible, narrow enough, with formulas and slides."""
+
+import pytest
+from built_site import documents, html
+
+PAGES = [f"{name}.html" for name in documents()] + ["search.html", "genindex.html"]
+WITH_FORMULAS = ["pages/notation.html", "pages/prerequisites.html"]
+
+
+@pytest.fixture(scope="session")
+def site():
+    return html()
+
+
+def settled(page) -> None:
+    """Wait until MathJax, where there is any, has set its formulas."""
+    page.evaluate("async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise }")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_silent_and_accessible(visit, site, path, dark):
+    with visit(site, path, dark=dark) as seen:
+        settled(seen.page)
+        seen.clean()
+        assert seen.axe() == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_a_narrow_phone(visit, site, path):
+    with visit(site, path, width=360, height=740) as seen:
+        settled(seen.page)
+        seen.clean()
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert seen.axe() == []
+
+
+@pytest.mark.parametrize("path", WITH_FORMULAS)
+def test_formulas_are_set_and_coloured(visit, site, path):
+    with visit(site, path) as seen:
+        settled(seen.page)
+        assert seen.page.locator("mjx-container").count() > 10
+        assert "$" not in seen.page.inner_text("article") and "\\(" not in seen.page.inner_text("article")
+        colour = "name => getComputedStyle(document.querySelector('mjx-container .ai-' + name)).color"
+        colours = {name: seen.page.evaluate(colour, name) for name in ("query", "key", "value", "output")}
+        assert len(set(colours.values())) == 4, colours
+
+
+def test_a_wide_formula_can_be_reached_with_the_keyboard(visit, site):
+    with visit(site, "pages/prerequisites.html", width=360) as seen:
+        settled(seen.page)
+        wide = (
+            "() => [...document.querySelectorAll('div.math mjx-container')].filter(f => f.scrollWidth > f.clientWidth)"
+        )
+        found = seen.page.evaluate(f"() => ({wide})().map(f => f.tabIndex)")
+        assert found and set(found) == {0}
+
+
+def test_the_theme_can_be_changed_and_pictures_keep_a_light_ground(visit, site):
+    with visit(site, PAGES[0]) as seen:
+        ground = "() => getComputedStyle(document.body).backgroundColor"
+        light = seen.page.evaluate(ground)
+        for _ in range(3):
+            seen.page.get_by_role("button", name="Color mode").click()
+            if seen.page.evaluate("document.documentElement.dataset.theme") == "dark":
+                break
+        assert seen.page.evaluate(ground) != light
+
+
+def test_search_finds_a_term(visit, site):
+    with visit(site, "search.html?q=asymmetry") as seen:
+        seen.page.wait_for_selector("#search-results li", timeout=10_000)
+        seen.clean()
+
+
+@pytest.mark.parametrize("path", [PAGES[0], *(p for p in PAGES if p.startswith("chapters/"))])
+def test_slides_open_move_and_close(visit, site, path):
+    with visit(site, f"{path}?present", height=720) as seen:
+        page = seen.page
+        place = page.locator(".present-place")
+        place.wait_for()
+        assert place.inner_text().startswith("Slide 1 /")
+        assert page.locator("article h1").is_visible() and not page.locator(".bd-sidebar-primary").is_visible()
+        page.keyboard.press("ArrowRight")
+        assert place.inner_text().startswith("Slide 2 /") and not page.locator("article h1").is_visible()
+        page.get_by_role("button", name="Previous").click()
+        assert place.inner_text().startswith("Slide 1 /")
+        page.keyboard.press("End")
+        assert len(set(place.inner_text().removeprefix("Slide ").split(" / "))) == 1
+        assert seen.axe() == []
+        page.keyboard.press("Escape")
+        page.wait_for_url(lambda url: "present" not in url)
+        assert page.locator(".present-bar").count() == 0
+        seen.clean()
+
+
+def test_notes_are_hidden_until_asked_for_and_only_on_slides(visit, site):
+    chapters = [path for path in PAGES if path.startswith("chapters/")]
+    if not chapters:
+        pytest.skip("no chapter yet")
+    with visit(site, chapters[0]) as seen:
+        notes = seen.page.locator(".speaker-notes")
+        assert notes.count() and not any(note.is_visible() for note in notes.all())
+    with visit(site, f"{chapters[0]}?present") as seen:
+        seen.page.locator(".present-place").wait_for()
+        seen.page.keyboard.press("n")
+        shown = []
+        for _ in range(40):
+            shown += [note for note in seen.page.locator(".speaker-notes").all() if note.is_visible()]
+            seen.page.keyboard.press("ArrowRight")
+        assert shown
+
+
+def test_the_page_can_be_read_without_scripts(visit, site):
+    with visit(site, PAGES[0], java_script_enabled=False) as seen:
+        assert seen.page.locator("article h1").is_visible()
+        assert seen.page.locator(".insight").count() == 12

@@ -1,0 +1,33 @@
+"""The built site for tests/site and tests/browser: what `make book` left, or a fresh build when that is out of date."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import yaml
+
+from tools import book
+from tools.site_pages import ROOT, toc_files
+
+SOURCES = ["_config.yml", "_toc.yml", "index.md", "pages", "chapters", "labs", "assessments", "assets", "templates"]
+
+
+def _changed(path: Path) -> float:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return max((file.stat().st_mtime for file in files), default=0.0)
+
+
+@functools.cache
+def html() -> Path:
+    """The folder with the pages. Fails when the build does: every warning of Sphinx is an error there."""
+    folder = ROOT / "_build" / "html"
+    built = folder / "searchindex.js"
+    if not built.exists() or built.stat().st_mtime < max(_changed(ROOT / source) for source in SOURCES):
+        assert book.build() == 0, "the site does not build cleanly: run `make book` and read its warnings"
+    return folder
+
+
+def documents() -> list[str]:
+    """Every document of the table of contents, without suffix."""
+    return toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
