@@ -78,10 +78,17 @@ class Figure:
         return {"text/html": self.html(), "text/plain": f"<{self.tag}: {self.alt}>"}
 
 
+MARKS = re.compile(r"`([^`]+)`|_\{([^}]+)\}|\^\{([^}]+)\}|(?<=[A-Za-z])_([A-Za-z0-9])(?![A-Za-z0-9_])")
+
+
 def rich(text: str) -> str:
-    """Plain text to safe HTML, with `code`, _{sub} and ^{super}."""
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return re.sub(r"\^\{([^}]+)\}", r"<sup>\1</sup>", re.sub(r"_\{([^}]+)\}", r"<sub>\1</sub>", text))
+    """Plain text to safe HTML, with `code`, W_K, _{sub} and ^{super}; inside `code` nothing else is read."""
+
+    def mark(found: re.Match) -> str:
+        code, sub, sup, letter = found.groups()
+        return f"<code>{code}</code>" if code else f"<sup>{sup}</sup>" if sup else f"<sub>{sub or letter}</sub>"
+
+    return MARKS.sub(mark, escape(text))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

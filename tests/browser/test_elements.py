@@ -102,6 +102,7 @@ def test_all_elements_draw_and_are_accessible(page, width, dark):
             assert min(element.evaluate(COLOURS)) > 10, "a canvas is empty"
         for summary in seen.page.locator("attention-explorer").first.locator("summary").all():
             summary.click()
+        seen.page.locator("attention-explorer").first.locator(".to [role=listitem]").nth(2).hover()
         overflow = seen.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert overflow <= 0, f"the page scrolls sideways by {overflow} px"
         assert seen.axe() == []
@@ -181,7 +182,7 @@ def test_keyboard_reaches_every_value(page):
         press("Home")
         first = plot.locator(READOUT).inner_text()
         press("ArrowRight")
-        assert first.startswith("layer 0:") and plot.locator(READOUT).inner_text().startswith("layer 1:")
+        assert first.startswith("layer = 0:") and plot.locator(READOUT).inner_text().startswith("layer = 1:")
 
         card = seen.page.locator("quiz-card")
         card.get_by_role("radio").first.focus()
@@ -268,6 +269,19 @@ def test_twenty_on_a_page_do_not_disturb_each_other(page):
         assert figures.nth(7).locator(".which").inner_text().startswith("Layer 0, head 3")
         assert figures.nth(8).locator(".which").inner_text().startswith("Layer 1, head 1")
         assert min(figures.nth(19).evaluate(COLOURS)) > 10
+        seen.clean()
+
+
+def test_a_figure_that_begins_hidden_draws_when_it_is_shown(page):
+    with page(explorer(), curve()) as seen:
+        seen.page.evaluate("document.querySelector('main').style.display = 'none'")
+        seen.page.evaluate("document.querySelector('main').replaceWith(document.querySelector('main').cloneNode(true))")
+        figure = seen.page.locator("attention-explorer")
+        assert figure.evaluate("e => e.drawTime") is None
+        seen.page.evaluate("document.querySelector('main').style.display = ''")
+        seen.page.wait_for_function("document.querySelector('attention-explorer').drawTime > 0")
+        assert min(figure.evaluate(COLOURS)) > 10
+        assert seen.page.locator("curve-explorer .curve").count() == 2
         seen.clean()
 
 

@@ -20,7 +20,7 @@ from hypothesis.extra.numpy import arrays
 
 from utils import payload
 from utils.attention import AttentionMaps, attention_maps, head_statistics
-from utils.elements import palette, script
+from utils.elements import palette, rich, script
 from utils.figures import Figure, attention_explorer, curve_explorer, quiz_card
 
 OPTIONS = [("W_{Q} alone", False, "Both take part."), ("the product", True, "Yes."), ("the softmax", False, "Later.")]
@@ -347,6 +347,11 @@ def test_a_table_that_does_not_fit_is_refused(options, message):
 
 
 # ---- quiz-card
+
+
+def test_marks_in_a_text_become_markup_and_everything_else_stays_text():
+    assert rich("W_K and d_head, `w_q` <b>") == "W<sub>K</sub> and d_head, <code>w_q</code> &lt;b&gt;"
+    assert rich("M^{T} = W_{K}W_Q") == "M<sup>T</sup> = W<sub>K</sub>W<sub>Q</sub>"
 
 
 def test_the_right_option_is_not_where_the_author_writes_it():

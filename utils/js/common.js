@@ -16,11 +16,11 @@ function el(name, attributes = {}, ...children) {
   return node;
 }
 
-// Plain text with `code`, _{sub} and ^{super}, as nodes.
+// Plain text with `code`, W_K, _{sub} and ^{super}, as nodes.
 function rich(text) {
-  return text.split(/(`[^`]+`|[_^]\{[^}]+\})/).filter(Boolean).map((part) =>
+  return text.split(/(`[^`]+`|[_^]\{[^}]+\}|(?<=[A-Za-z])_[A-Za-z0-9](?![A-Za-z0-9_]))/).filter(Boolean).map((part) =>
     /^`.+`$/.test(part) ? el("code", { text: part.slice(1, -1) })
-      : /^_\{/.test(part) ? el("sub", { text: part.slice(2, -1) })
+      : /^_./.test(part) ? el("sub", { text: part.replace(/^_\{?|\}$/g, "") })
         : /^\^\{/.test(part) ? el("sup", { text: part.slice(2, -1) }) : part);
 }
 

@@ -66,6 +66,9 @@ class CurveExplorer extends BookElement {
 
   steps(lines) { return [...new Set(lines.flatMap((l) => l.points.map((p) => p.x)))].sort((a, b) => a - b); }
 
+  // Several null models are told apart by their dashes.
+  dash(line) { return line.grey ? ["", "7 4", "2 4"][this.data.nulls.indexOf(line.index) % 3] : ""; }
+
   colour(line) {
     const cycle = ["query", "key", "value", "output"];
     return line.grey ? "var(--null)" : `var(--${cycle[line.index % cycle.length]})`;
@@ -115,9 +118,12 @@ class CurveExplorer extends BookElement {
     const { data } = this, lines = this.lines(), em = parseFloat(getComputedStyle(this.plot).fontSize);
     const height = Math.round(clamp(width * 0.52, 230, 380)), narrow = width < 480;
     const ink = document.createElement("canvas").getContext("2d");
-    ink.font = `${em}px ${getComputedStyle(this.plot).fontFamily}`;
+    ink.font = `600 ${em}px ${getComputedStyle(this.plot).fontFamily}`;
     const named = lines.filter((l) => l.name !== null);
-    const labels = narrow || !named.length ? 0 : Math.min(width * 0.34, Math.max(...named.map((l) => ink.measureText(l.name).width)) + 14);
+    const { at: spot, best, end } = this.spot(named);
+    this.crowded ??= end < 0.05 && best >= 0.05;  // decided once, so that a slider does not move the axes
+    const inside = narrow || this.crowded;
+    const labels = inside || !named.length ? 0 : Math.min(width * 0.34, Math.max(...named.map((l) => ink.measureText(l.name).width)) + 14);
     const [xr, yr] = [this.range("x"), this.range("y")];
     const yTicks = ticks(yr, data.y.log, 5), left = Math.max(...yTicks.map((t) => ink.measureText(round(t)).width)) + 12;
     const area = { left, right: width - Math.max(labels, 12), top: em * 2.1, bottom: height - em * 3.1 };
@@ -138,7 +144,7 @@ class CurveExplorer extends BookElement {
       el("text", { x: 2, y: em * 1.05, class: "label", text: data.y.label }));
     for (const line of lines) parts.push(this.line(line, X, Y));
     if (this.at !== null && this.steps(lines).length) parts.push(...this.marker(lines, X, Y, area));
-    parts.push(...this.labels(named, X, Y, em, narrow));
+    parts.push(...this.labels(named, X, Y, em, inside ? spot : null, area));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", height);
@@ -157,7 +163,7 @@ class CurveExplorer extends BookElement {
     // A missing value breaks the line instead of being bridged.
     const runs = [[]];
     for (const p of line.points) Number.isFinite(p.y) ? runs.at(-1).push(p) : runs.push([]);
-    group.append(el("path", { class: "curve", d: runs.filter((r) => r.length).map((r) => trace(r, "y")).join("") }));
+    group.append(el("path", { class: "curve", "stroke-dasharray": this.dash(line), d: runs.filter((r) => r.length).map((r) => trace(r, "y")).join("") }));
     if (good.length < 25) for (const p of good) group.append(el("circle", { class: "knot", cx: X(p.x), cy: Y(p.y), r: 2.8 }));
     return group;
   }
@@ -169,12 +175,32 @@ class CurveExplorer extends BookElement {
         el("circle", { cx: X(p.x), cy: Y(p.y), r: 4.5, class: "ring", style: `color:${this.colour(l)}` })))];
   }
 
-  // Names at the ends of the lines, moved apart where they would touch.
-  labels(lines, X, Y, em, inside) {
-    const ends = lines.map((l) => ({ l, p: l.points.filter((p) => Number.isFinite(p.y)).at(-1) })).filter((e) => e.p)
-      .map((e) => ({ ...e, y: Y(e.p.y) - (inside ? em * 0.9 : 0) })).sort((a, b) => a.y - b.y);
+  // Where the lines are farthest apart (as a share of the y axis), and how far apart they are at their ends.
+  spot(lines) {
+    const { data } = this, scale = data.y.log ? Math.log : (v) => v, [low, high] = this.range("y").map(scale);
+    const gap = (at) => {
+      const ys = lines.flatMap((l) => l.points.filter((p) => p.x === at && Number.isFinite(p.y)).map((p) => scale(p.y))).sort((a, b) => a - b);
+      return ys.length < lines.length ? -1 : Math.min(1, ...ys.slice(1).map((v, i) => (v - ys[i]) / (high - low)));
+    };
+    const steps = this.steps(lines), at = steps.reduce((best, v) => gap(v) > gap(best) ? v : best, steps[0] ?? null);
+    return { at, best: gap(at), end: gap(steps.at(-1)) };
+  }
+
+  // Names beside the ends of the lines, or on the lines where they are farthest apart; moved where they would touch.
+  labels(lines, X, Y, em, spot, area) {
+    const inside = spot !== null;
+    const ends = lines.map((l) => {
+      const good = l.points.filter((p) => Number.isFinite(p.y));
+      return { l, p: (inside && good.find((p) => p.x === spot)) || good.at(-1) };
+    }).filter((e) => e.p).map((e) => ({ ...e, y: Y(e.p.y) - (inside ? em * 0.75 : 0) })).sort((a, b) => a.y - b.y);
     ends.forEach((e, i) => { if (i) e.y = Math.max(e.y, ends[i - 1].y + em * 1.15); });
-    return ends.map(({ l, p, y }) => el("text", { x: X(p.x) + (inside ? 0 : 9), y: y + em * 0.34, class: "name", "text-anchor": inside ? "end" : "start", style: `fill:${this.colour(l)}`, text: l.name }));
+    return ends.map(({ l, p, y }) => {
+      const x = X(p.x), good = l.points.filter((o) => Number.isFinite(o.y)), i = good.indexOf(p);
+      const rise = Y((good[i - 1] ?? p).y) - Y((good[i + 1] ?? p).y);  // a name stands on the free side of a steep line
+      const side = !inside || x < area.left + 60 ? "start" : x > area.right - 60 || rise > 20 ? "end" : rise < -20 ? "start" : "middle";
+      return el("text", { x: x + (inside ? { start: 6, end: -6, middle: 0 }[side] : 9), y: y + em * 0.34, class: "name",
+        style: `fill:${this.colour(l)}`, "text-anchor": side, text: l.name });
+    });
   }
 
   read(lines) {
@@ -185,7 +211,7 @@ class CurveExplorer extends BookElement {
       const spread = Number.isFinite(p.low) && Number.isFinite(p.high) ? ` (${round(p.low)} to ${round(p.high)})` : "";
       return el("span", { class: "item" }, el("b", { style: `color:${this.colour(l)}`, text: l.name ?? data.y.label }), ` ${round(p.y)}${spread}`);
     }));
-    this.readout.replaceChildren(el("span", { class: "muted", text: `${data.x.label} ${round(at)}: ` }), ...items.flatMap((i) => [i, " "]));
+    this.readout.replaceChildren(el("span", { class: "muted", text: `${data.x.label} = ${round(at)}: ` }), ...items.flatMap((i) => [i, " "]));
     const text = this.readout.textContent;
     for (const [name, value] of Object.entries({ valuemin: 0, valuemax: steps.length - 1, valuenow: steps.indexOf(at), valuetext: text }))
       this.plot.setAttribute(`aria-${name}`, value);
@@ -203,7 +229,7 @@ CurveExplorer.style = `
   .knot { fill: currentColor; }
   .curve { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
   .ring { fill: var(--back); stroke: currentColor; stroke-width: 2.5; }
-  .name { font-weight: 600; }
+  .name { font-weight: 600; paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-linejoin: round; }
   .readout { margin: .2em 0 0; min-height: 1.5em; font-variant-numeric: tabular-nums; }
   .item { margin-right: 1em; display: inline-block; }
   .controls { margin: .4em 0; }`;
