@@ -216,4 +216,4 @@ def _ask_hub(name: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or "no message").splitlines()[0][:200]
+    return (str(error).strip() or "no message").splitlines()[0][:200].rstrip(".")

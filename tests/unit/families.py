@@ -25,6 +25,7 @@ from transformers import (
 )
 
 from utils.corpora import passages
+from utils.translator import Translator, TranslatorConfig
 
 SENTENCE = "The cat sat on the mat."
 TARGET = "A dog ran."
@@ -120,6 +121,9 @@ UNEQUAL = dict(  # encoder and decoder differ in depth and heads
 )
 SIZES["bart"] = dict(UNEQUAL, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2)
 SIZES["marian"] = dict(UNEQUAL, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, forced_eos_token_id=1)
+SIZES["translator"] = dict(
+    d_model=32, ffn_dim=48, encoder_layers=3, decoder_layers=2, heads=4, bos_token_id=0, eos_token_id=1
+) | dict(decoder_start_token_id=0, max_position_embeddings=64)
 CLASSES = {
     "bert": (BertConfig, BertModel, "wordpiece"),
     "distilbert": (DistilBertConfig, DistilBertModel, "wordpiece"),
@@ -129,6 +133,7 @@ CLASSES = {
     "marian": (MarianConfig, MarianMTModel, "unigram"),
     "t5": (T5Config, T5ForConditionalGeneration, "unigram"),
 }
+CLASSES["translator"] = (TranslatorConfig, Translator, "unigram")
 FAMILIES = tuple(CLASSES)
 
 
@@ -153,7 +158,7 @@ def build(name: str, kinds: dict[str, PreTrainedTokenizerFast], seed: int = 0, s
         for parameter in model.parameters():
             if not parameter.requires_grad:
                 continue  # Marian's sinusoids, which are no weights
-            if parameter.ndim == 2 and model_class is not T5ForConditionalGeneration:
+            if parameter.ndim == 2 and name not in ("t5", "translator"):
                 parameter.data *= scale  # attention that is not near-uniform
             elif parameter.ndim == 1:
                 parameter.data += 0.1 * torch.randn_like(parameter)  # biases that are not zero

@@ -122,7 +122,7 @@ def test_sink_share_is_read_by_ordinary_queries_only():
 
 PREFIXES = {"bert": "encoder.layer.", "distilbert": "transformer.layer.", "gpt2": "transformer.h."}
 PREFIXES |= {"llama": "model.layers.", "bart": "model.encoder.layers.", "marian": "model.encoder.layers."}
-PREFIXES |= {"t5": "encoder.block."}
+PREFIXES |= {"t5": "encoder.block.", "translator": "encoder.layers."}
 
 
 @pytest.mark.parametrize("name", PREFIXES)
@@ -157,6 +157,8 @@ def test_scores_from_the_weights_give_the_models_own_attention(make, name):
         scores = scores + family.model.encoder.block[0].layer[0].SelfAttention.compute_bias(len(x), len(x))[0].detach()
     else:
         scores = scores / d_head**0.5
+    if name == "translator":
+        scores = scores + family.model.encoder.layers[0].relative_bias(len(x)).detach()
     if maps.kind == "decoder":
         scores = scores.masked_fill(torch.ones_like(scores[0], dtype=torch.bool).triu(1), -torch.inf)
     assert torch.allclose(scores.softmax(-1).float(), maps.weights[0], atol=1e-5)
@@ -173,13 +175,6 @@ def test_shapes_of_every_family(family):
     assert layers[0].b_q.shape == layers[0].w_q.shape[::2]
     family.model.to(torch.bfloat16)
     assert query_key_products(family.model).dtype == torch.float32
-
-
-def test_the_books_translator_is_supported():
-    from utils.translator import Translator, TranslatorConfig
-
-    config = TranslatorConfig(vocab_size=50, d_model=16, ffn_dim=16, encoder_layers=2, encoder_attention_heads=4)
-    assert query_key_products(Translator(config)).shape == (2, 4, 16, 16)
 
 
 def test_a_model_without_projections_is_refused_by_name():
