@@ -1,7 +1,7 @@
 // The drawing half of <attention-explorer>: weights from their codes, the grid of heads, matrices, lines, scales.
 // A MAP is one set of weights (two when comparing), a VIEW is a map after words/special have been applied, a PANE is one
 // drawn matrix. Rows are queries (from), columns are keys (to).
-const MISSING = 255, STEPS = 254, LONG = 24;
+const MISSING = 255, STEPS = 254, LONG = 28;
 const number = (w) => !Number.isFinite(w) ? "missing" : w > 0 && w < 0.0005 ? "<0.001" : w.toFixed(3);
 const signed = (w) => !Number.isFinite(w) ? "missing" : (w < 0 ? "−" : "+") + Math.abs(w).toFixed(3);
 const offset = (v) => `${v > 0 ? "+" : v < 0 ? "−" : ""}${Math.abs(v)}`;
@@ -134,7 +134,7 @@ class AttentionPicture extends BookElement {
       cw = Math.min((matrix - left) / columns.length, rh * 1.2);
       ch = Math.min(cw, 2 * matrix / rows.length);
     }
-    const labelled = cw > 0.72 * em, head = Math.round((labelled ? top : 0) + 1.5 * em);
+    const labelled = cw > 0.8 * em, head = Math.round((labelled ? top : 0) + 1.5 * em);
     this.geometry = { left, top: head, cw, ch, labelled, rowLabels: left > 2 * em, width: left + cw * columns.length, height: head + ch * rows.length };
     const tall = Math.max(rows.length, columns.length) * rh;
     this.listHeight = !long ? tall : Math.min(tall, narrow || this.compare ? 24 * em : Math.max(this.geometry.height - 1.6 * em, 20 * em));
