@@ -40,7 +40,6 @@ clean:  ## remove the built site and what the targets installed
 
 _build/book.stamp: .venv/site.stamp $(PAGES)
 	$(PY) -m tools.book
-	@touch $@
 
 .venv/site.stamp: pyproject.toml constraints.txt | $(PY)
 	$(PIP) install --quiet -c constraints.txt -e '.[site]'
