@@ -1,4 +1,4 @@
-"""The checks of Lab 1: right answers pass, stubs are no error, and each likely mistake gets the message that names it."""
+"""The checks of Lab 1: right answers pass, stubs are no error, and each mistake gets the message that names it."""
 
 from __future__ import annotations
 
