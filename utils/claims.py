@@ -29,7 +29,7 @@ _STYLE = """<style>
 .ai-card>ul>li{display:flex;flex-wrap:wrap;gap:0 1.6em;margin:0;padding:.7em 0;border-top:1px solid #8886}
 .ai-card li{max-width:none}
 .ai-card li>div{flex:3 1 19em}.ai-card li>div:first-child{flex:2 1 12em}
-.ai-card details{font-size:.9em}.ai-card details ul{margin:.3em 0;padding-left:1.2em}.ai-card summary{cursor:pointer}
+.ai-card details{font-size:.9em}.ai-card details ul{margin:.3em 0;padding-left:1.2em}.ai-card summary{padding:.2em 0}
 .ai-card p,.ai-record p{margin:0 0 .3em;text-align:left;max-width:none}.ai-card small,.ai-record small{opacity:.85}
 </style>"""
 
