@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import torch
@@ -163,3 +164,28 @@ def build(name: str, kinds: dict[str, PreTrainedTokenizerFast], seed: int = 0, s
             elif parameter.ndim == 1:
                 parameter.data += 0.1 * torch.randn_like(parameter)  # biases that are not zero
     return Family(name, model, kinds[kind])
+
+
+def state(model: torch.nn.Module) -> dict:
+    """All that must not change: memory, bits, modes, backends, hooks."""
+    return {
+        "tensors": {
+            name: (tensor.data_ptr(), tensor.dtype, tensor.requires_grad, tensor.detach().clone())
+            for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+        },
+        "modes": [module.training for module in model.modules()],
+        "hooks": [list(module._forward_hooks.items()) for module in model.modules()],
+        "before": [list(module._forward_pre_hooks.items()) for module in model.modules()],
+        "names": [sorted(module.__dict__) for module in model.modules()],
+        "config": copy.deepcopy(model.config.to_dict()) | {"backend": model.config._attn_implementation},
+        "generation": copy.deepcopy(getattr(model, "generation_config", None) and model.generation_config.to_dict()),
+    }
+
+
+def same(left: dict, right: dict) -> None:
+    """Asserts that two states are equal, tensors bit by bit."""
+    tensors = left.pop("tensors"), right.pop("tensors")
+    assert left == right
+    for name, (*facts, bits) in tensors[0].items():
+        assert facts == list(tensors[1][name][:-1]), name
+        assert torch.equal(bits, tensors[1][name][-1]), name

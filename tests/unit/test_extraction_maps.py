@@ -124,7 +124,7 @@ def test_special_tokens_take_a_third_of_minilms_attention_on_a_short_sentence(mi
     assert 0.37 < dropped.mean() < 0.66
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_rows_still_sum_to_one_for_any_grouping(data):
     n = data.draw(st.integers(1, 8))

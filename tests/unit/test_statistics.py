@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from families import SENTENCE, TARGET
-from test_extraction import same, state
+from families import SENTENCE, TARGET, same, state
 
 from utils.attention import AttentionMaps, attention_maps, head_statistics, rollout, statistics
 from utils.measures import positional_heads, roles

@@ -137,7 +137,6 @@ def _padded(rows: list[list[bool]]) -> Tensor:
 def _layer_sums(kind: str, weights: Tensor, reads: Tensor, ordinary: Tensor, sink: Tensor, drop: bool) -> Sums:
     """The same for one layer: weights (texts, heads, queries, keys) give tensors (texts, heads, …)."""
     present = (ordinary | sink)[:, None, None]
-    weights = weights.masked_fill(~present, 0.0)
     sink_rows = reads & (ordinary & ~sink).any(-1, keepdim=True)
     first_is_sink = (ordinary & sink).any(-1)  # no special token: the first token stands for one, and does not read
     sink_rows[:, 0] &= ~first_is_sink if kind != "cross" else True
