@@ -7,3 +7,19 @@ addEventListener("DOMContentLoaded", () => {
   // Korean glossary terms are read with a Korean voice (and styled by their language).
   document.querySelectorAll("dl.glossary dt").forEach((term) => { if (/\p{Script=Hangul}/u.test(term.textContent)) term.lang = "ko"; });
 });
+
+// Paper is white and cannot be clicked: print in the light theme, with every answer and detail open.
+(() => {
+  const page = document.documentElement;
+  let theme, opened;
+  addEventListener("beforeprint", () => {
+    theme = page.dataset.theme;
+    page.dataset.theme = "light";
+    opened = [...document.querySelectorAll("article details:not([open])")];
+    opened.forEach((details) => { details.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    page.dataset.theme = theme;
+    opened.forEach((details) => { details.open = false; });
+  });
+})();

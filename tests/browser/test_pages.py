@@ -103,6 +103,24 @@ def test_notes_are_hidden_until_asked_for_and_only_on_slides(visit, site):
         assert shown
 
 
+def test_paper_is_light_and_every_answer_is_open(visit, site):
+    with visit(site, "pages/prerequisites.html", dark=True) as seen:
+        closed = "document.querySelectorAll('article details:not([open])').length"
+        state = f"() => [document.documentElement.dataset.theme, {closed}]"
+        before = seen.page.evaluate(state)
+        seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert before[0] == "dark" and before[1] > 3 and seen.page.evaluate(state) == ["light", 0]
+        seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert seen.page.evaluate(state) == before
+
+
+def test_formulas_are_there_for_a_screen_reader(visit, site):
+    with visit(site, "pages/notation.html") as seen:
+        settled(seen.page)
+        formulas = seen.page.locator("mjx-container").count()
+        assert seen.page.locator("mjx-container mjx-assistive-mml math").count() == formulas
+
+
 def test_the_page_can_be_read_without_scripts(visit, site):
     with visit(site, PAGES[0], java_script_enabled=False) as seen:
         assert seen.page.locator("article h1").is_visible()
