@@ -66,6 +66,12 @@ def test_a_half_written_checkpoint_is_never_read(ids, tmp_path):
     assert Run(CONFIG, RECIPE, tmp_path).step == 5
 
 
+def test_the_checkpoint_of_another_model_is_refused(ids, tmp_path):
+    list(zip(range(5), Run(CONFIG, RECIPE, tmp_path).train(*ids), strict=False))
+    with pytest.raises(ValueError, match="holds another model: name another run"):
+        Run(TranslatorConfig(**{**CONFIG.to_dict(), "encoder_layers": 2}), RECIPE, tmp_path)
+
+
 def test_the_rate_rises_stays_and_falls():
     recipe = Recipe(steps=1000, warmup=100)
     rates = [recipe.rate_at(step) for step in range(1000)]

@@ -128,6 +128,9 @@ class Run:
 
     def restore(self) -> None:
         state = torch.load(self.file, weights_only=True)
+        shapes = [(name, weight.shape) for name, weight in state["model"].items()]
+        if shapes != [(name, weight.shape) for name, weight in self.model.state_dict().items()]:
+            raise ValueError(f"{self.file} holds another model: name another run (--name), or delete the file")
         self.model.load_state_dict(state["model"])
         self.average.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
