@@ -524,10 +524,10 @@ plots.strips(
 #
 # ## Since 2021
 #
-# - Saponati et al. {cite}`saponati2025` explain the result of this chapter: bidirectional training pushes $W_Q W_K^\top$
+# - {cite:t}`saponati2025` explain the result of this chapter: bidirectional training pushes $W_Q W_K^\top$
 #   towards symmetry, autoregressive training towards directional, column-dominant structure. They report that a symmetric
 #   start speeds up the training of encoders. We measured the first half; the second needs a decoder.
-# - Courtois et al. {cite}`courtois2024` train BERT with pairwise-symmetric scores and report GLUE 79.36 against 78.74, with
+# - {cite:t}`courtois2024` train BERT with pairwise-symmetric scores and report GLUE 79.36 against 78.74, with
 #   6 % fewer parameters. An encoder can do without direction.
 # - Reformer {cite}`kitaev2020` shares one projection between queries and keys, and reports no loss. A community
 #   reproduction on enwik8 could not confirm that {cite}`reformer-reproduction2021`.
@@ -765,4 +765,7 @@ display(
 #
 # ## References
 #
-# The sources are listed in the [bibliography](../pages/references.md).
+# ```{bibliography}
+# :filter: docname in docnames
+# :list: bullet
+# ```

@@ -99,10 +99,10 @@ def test_no_claim_of_the_note_is_missing_and_no_id_occurs_twice():
     assert [claim["id"] for claim in CLAIMS] == expected
 
 
-def test_what_was_only_remembered_is_never_given_as_a_fact():
+def test_what_was_only_remembered_or_transcribed_is_never_given_as_a_fact():
     numbers = [number for claim in CLAIMS for number in claim.get("numbers", [])]
     later = [item for entry in LEDGER["insights"] for item in entry.get("later", [])]
-    assert all(item.get("unconfirmed") for item in numbers + later if item["read"] == "memory")
+    assert all(item.get("unconfirmed") for item in numbers + later if item["read"] in ("memory", "transcript"))
     assert not any(source["read"] == "memory" for claim in CLAIMS for source in claim.get("sources", []))
 
 
