@@ -19,7 +19,7 @@ from tools.translator.train import Recipe, Run
 from utils.translator import TranslatorConfig, translate
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = {"de": 19_500, "ko": 6_000}  # of the models in data/
+STEPS = {"de": 19_500, "ko": 5_000}  # of the models in data/
 DROPOUT = {"de": 0.1, "ko": 0.15}
 
 
