@@ -148,7 +148,7 @@ def test_a_card_shows_every_claim_with_verdict_and_correction_in_html_and_in_tex
 
 def test_a_card_names_the_place_in_the_source_and_how_it_was_read():
     text = claims.card(3).text
-    assert "Voita et al. 2019, definition of positional heads (read: primary)" in text
+    assert "Voita et al. 2019, section 5.1 (read: primary)" in text
 
 
 def test_a_card_is_the_same_every_time_and_needs_no_script():
