@@ -4,7 +4,7 @@
 # **The insight.** Attention *may* be asymmetric, because queries and keys have their own weights. How asymmetric a
 # head really is, training decides: in a bidirectional encoder, far less than chance would have it.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] trusted=true
 import pandas as pd
 import torch
 from IPython.display import display
@@ -37,7 +37,7 @@ claims.card(1)
 # A row of an attention matrix belongs to one query. It says where that token *reads*. Content moves the other way:
 # from the key that is read to the query that reads it.
 
-# %% mystnb={"figure": {"caption": "One made-up attention matrix, drawn twice. A query reads from its keys; the content of the keys flows to the query. Only the direction of the arrows differs.", "name": "fig-asymmetry-directions"}, "image": {"alt": "Two rows of the five words the, key, opens, the, door with curved arrows. In the upper row an arrow starts at each reading word. In the lower row every arrow is reversed."}}
+# %% mystnb={"figure": {"caption": "One made-up attention matrix, drawn twice. A query reads from its keys; the content of the keys flows to the query. Only the direction of the arrows differs.", "name": "fig-asymmetry-directions"}, "image": {"alt": "Two rows of the five words the, key, opens, the, door with curved arrows. In the upper row an arrow starts at each reading word. In the lower row every arrow is reversed."}} trusted=true
 sentence = ["the", "key", "opens", "the", "door"]
 reads = torch.tensor(
     [
@@ -48,9 +48,8 @@ reads = torch.tensor(
         [0.0, 0.0, 0.6, 0.2, 0.2],
     ]
 )
-assert (
-    reads[2, 4] != reads[4, 2]
-)  # "opens" reads "door" with 0.4, "door" reads "opens" with 0.6
+# "opens" reads "door" with 0.4, "door" reads "opens" with 0.6
+assert reads[2, 4] != reads[4, 2]
 figure, axes = plots.plt.subplots(2, 1, figsize=(6.5, 4.4))
 plots.flow(
     reads, sentence, reading=True, title="Where each query looks", ax=axes[0]
@@ -80,7 +79,7 @@ plots.flow(reads, sentence, title="How content flows", ax=axes[1]);
 # **Predict.** Take any $W_Q$ and set $W_K = -W_Q$. The weights differ in every entry. Are the scores symmetric?
 # :::
 
-# %%
+# %% trusted=true
 generator = torch.Generator().manual_seed(1)
 tokens, w_q, other, mixing = (
     torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -97,9 +96,8 @@ for name, w_k in choices.items():
     scores = (tokens @ w_q) @ (tokens @ w_k).T / 16**0.5
     asymmetry[name] = float(measures.relative_asymmetry(scores))
 # Unequal weights can give symmetric scores: the note's proof does not hold.
-assert (
-    max(asymmetry["W_K = −W_Q"], asymmetry["W_K = W_Q A, A symmetric"]) < 1e-12
-)
+assert asymmetry["W_K = −W_Q"] < 1e-12
+assert asymmetry["W_K = W_Q A, A symmetric"] < 1e-12
 assert asymmetry["independent"] > 0.5
 pd.Series(asymmetry, name="relative asymmetry of S").round(3).to_frame()
 
@@ -125,23 +123,17 @@ pd.Series(asymmetry, name="relative asymmetry of S").round(3).to_frame()
 # (training does not care), or above it (training makes heads symmetric)?
 # :::
 
-# %%
+# %% trusted=true
 model, tokenizer = load("minilm")
 null_models = [untrained(model, seed=seed) for seed in range(5)]
 products = measures.query_key_products(model)  # (layers, heads, width, width)
 trained = measures.symmetry_score(products)
-null = torch.stack(
-    [
-        measures.symmetry_score(measures.query_key_products(other))
-        for other in null_models
-    ]
-)
+null_products = map(measures.query_key_products, null_models)
+null = torch.stack([measures.symmetry_score(each) for each in null_products])
 for name, s in {"trained": trained, "untrained": null}.items():
-    print(
-        f"{name:9} {s.mean():6.3f} on average, {s.min():.3f} to {s.max():.3f}"
-    )
+    print(f"{name:9} mean {s.mean():6.3f}, from {s.min():.3f} to {s.max():.3f}")
 
-# %% mystnb={"figure": {"caption": "Symmetry score of W_Q W_K\u1d40, one dot a head. Untrained heads sit at zero. Training moves nearly all of them to the right: towards symmetry. None reaches 1.", "name": "fig-asymmetry-heads"}, "image": {"alt": "Two strips of dots. The untrained strip, 360 dots, is a narrow band at zero. The trained strip, 72 dots, spreads from about minus 0.2 to plus 0.7, with its mean near 0.17."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Symmetry score of W_Q W_K\u1d40, one dot a head. Untrained heads sit at zero. Training moves nearly all of them to the right: towards symmetry. None reaches 1.", "name": "fig-asymmetry-heads"}, "image": {"alt": "Two strips of dots. The untrained strip, 360 dots, is a narrow band at zero. The trained strip, 72 dots, spreads from about minus 0.2 to plus 0.7, with its mean near 0.17."}} tags=["claim"] trusted=true
 # Most trained heads are more symmetric than any of 360 untrained ones.
 assert trained.mean() > 0.1 and (trained > null.max()).float().mean() > 0.75
 assert (trained < null.min()).float().mean() < 0.15
@@ -160,7 +152,7 @@ plots.strips(
 # Which heads are the exceptions? Look at the grid. And since the heads of a layer add up, ask the same of the sum of
 # their products: their directions might cancel.
 
-# %% mystnb={"figure": {"caption": "The same 72 numbers by layer and head. Only head 4.9 is clearly more antisymmetric than symmetric. Blue is symmetric; the last layer is palest.", "name": "fig-asymmetry-grid"}, "image": {"alt": "A grid of 6 layers by 12 heads coloured by symmetry score. Nearly all cells are blue, for symmetric; one in layer 4 is orange, for antisymmetric; the last layer is palest."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "The same 72 numbers by layer and head. Only head 4.9 is clearly more antisymmetric than symmetric. Blue is symmetric; the last layer is palest.", "name": "fig-asymmetry-grid"}, "image": {"alt": "A grid of 6 layers by 12 heads coloured by symmetry score. Nearly all cells are blue, for symmetric; one in layer 4 is orange, for antisymmetric; the last layer is palest."}} tags=["claim"] trusted=true
 assert (trained < -0.05).sum() == 1 and (trained > 0.5).any()
 options = {"signed": True, "limit": 1.0, "numbers": True}
 plots.head_grid(
@@ -170,24 +162,17 @@ plots.head_grid(
     **options,
 );
 
-# %% mystnb={"figure": {"caption": "Symmetry by layer. Summed over its heads, a layer is far more symmetric than its single heads: their directions partly cancel. Bands show the range over heads and seeds.", "name": "fig-asymmetry-layers"}, "image": {"alt": "Three lines over layers 0 to 5. The sum of heads lies between 0.25 and 0.65, the mean of single heads near 0.2 with a wide band, the untrained sum on zero."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Symmetry by layer. Summed over its heads, a layer is far more symmetric than its single heads: their directions partly cancel. Bands show the range over heads and seeds.", "name": "fig-asymmetry-layers"}, "image": {"alt": "Three lines over layers 0 to 5. The sum of heads lies between 0.25 and 0.65, the mean of single heads near 0.2 with a wide band, the untrained sum on zero."}} tags=["claim"] trusted=true
 layer_sums = measures.symmetry_score(products.sum(dim=1))
-null_sums = torch.stack(
-    [
-        measures.symmetry_score(measures.query_key_products(m).sum(dim=1))
-        for m in null_models
-    ]
-)
+null_products = map(measures.query_key_products, null_models)
+null_sums = [measures.symmetry_score(each.sum(dim=1)) for each in null_products]
+null_sums = torch.stack(null_sums)
 
-assert (
-    layer_sums > null_sums.max()
-).all() and layer_sums.mean() > 2 * trained.mean()
+assert (layer_sums > null_sums.max()).all()
+assert layer_sums.mean() > 2 * trained.mean()
+curves = {"sum of heads": layer_sums, "single heads": trained.T}
 plots.layers(
-    {
-        "sum of heads": layer_sums,
-        "single heads": trained.T,
-        "untrained, sum": null_sums,
-    },
+    curves | {"untrained, sum": null_sums},
     y="symmetry score",
     title="A whole layer is more symmetric than its heads",
     null=["untrained, sum"],
@@ -208,7 +193,7 @@ plots.layers(
 # **Predict.** The weights of an untrained model score 0. What do its *scores on text* score: 0, more, or less?
 # :::
 
-# %%
+# %% trusted=true
 texts = passages(16, words=80)
 batch = tokenizer(texts, truncation=True, max_length=64, return_tensors="pt")
 assert batch["attention_mask"].all()  # no padding
@@ -223,16 +208,15 @@ def scores_on_text(model, tie=0.0):
     inputs = model(**batch, output_hidden_states=True).hidden_states[:-1]
     scores = []
     for x, head in zip(inputs, measures.query_key_weights(model), strict=True):
+        w_k = torch.lerp(head.w_k, head.w_q, tie)
+        b_k = torch.lerp(head.b_k, head.b_q, tie)
         queries = x[:, None] @ head.w_q + head.b_q[:, None]
-        keys = (
-            x[:, None] @ torch.lerp(head.w_k, head.w_q, tie)
-            + torch.lerp(head.b_k, head.b_q, tie)[:, None]
-        )
+        keys = x[:, None] @ w_k + b_k[:, None]
         scores.append(queries @ keys.mT / head.w_q.shape[-1] ** 0.5)
     return torch.stack(scores)
 
 
-# %% tags=["claim"]
+# %% tags=["claim"] trusted=true
 table = {}
 for name, who in {"trained": model, "untrained": null_models[0]}.items():
     scores = scores_on_text(who)
@@ -281,7 +265,7 @@ pd.DataFrame(table).round(2)
 # **Predict.** Take the direction out of this head. Where does it look then? (Rows of the table: the part taken out.)
 # :::
 
-# %% tags=["claim"]
+# %% tags=["claim"] trusted=true
 def score_parts(scores):
     """Popularity, affinity and direction of scores (..., tokens, tokens)."""
     centred = measures.double_centered(scores)
@@ -315,7 +299,7 @@ pd.DataFrame(table, index=["previous token", "itself", "next token"]).T.round(2)
 # That is one head. For all 72, take each part out and ask how much of a row of attention moves (half the sum of absolute
 # changes, 0 to 1). In the untrained model attention is close to uniform, so nothing in it weighs much: the null.
 
-# %% mystnb={"figure": {"caption": "How much of a head's attention moves when one part of its scores is taken out, one dot a head. Popularity weighs most, direction least; for the previous-token head direction is nearly everything.", "name": "fig-asymmetry-parts"}, "image": {"alt": "Four strips of dots from 0 to 1. Without popularity the dots centre near 0.42, without affinity near 0.32, without direction near 0.21 with one dot at 0.8; the untrained model lies near 0.03."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "How much of a head's attention moves when one part of its scores is taken out, one dot a head. Popularity weighs most, direction least; for the previous-token head direction is nearly everything.", "name": "fig-asymmetry-parts"}, "image": {"alt": "Four strips of dots from 0 to 1. Without popularity the dots centre near 0.42, without affinity near 0.32, without direction near 0.21 with one dot at 0.8; the untrained model lies near 0.03."}} tags=["claim"] trusted=true
 def share_moved(scores, part):
     """Share of a row that moves without a part of the scores: (layers, heads)."""
     change = scores.softmax(-1) - (scores - part).softmax(-1)
@@ -323,19 +307,17 @@ def share_moved(scores, part):
 
 
 null_scores = scores_on_text(null_models[0])
-moved = {
-    f"without {name}": share_moved(everything, part)
-    for name, part in parts.items()
-}
+null_direction = score_parts(null_scores)["direction"]
+moved = {f"without {k}": share_moved(everything, v) for k, v in parts.items()}
 null_name = "without direction, untrained"
-moved[null_name] = share_moved(
-    null_scores, score_parts(null_scores)["direction"]
-)
+moved[null_name] = share_moved(null_scores, null_direction)
 means = [float(values.mean()) for values in moved.values()]
 assert means == sorted(means, reverse=True) and means[2] > 3 * means[3]
-title = "Direction is little for most heads, nearly everything for one"
 plots.strips(
-    moved, x="share of attention that moves", title=title, null=[null_name]
+    moved,
+    x="share of attention that moves",
+    title="Direction is little for most heads, nearly everything for one",
+    null=[null_name],
 );
 
 # %% [markdown]
@@ -348,7 +330,7 @@ plots.strips(
 # **Predict.** Scores symmetric to the last bit. Is $P_{ij} = P_{ji}$?
 # :::
 
-# %%
+# %% trusted=true
 small = torch.tensor([[2.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 assert torch.equal(small, small.T)
 P = small.softmax(dim=-1)
@@ -369,11 +351,10 @@ assert (tied_weights.mean(dim=1) > 0.01).float().mean() > 0.9
 # back, once each token is weighted by $D_i$. A random walk with this property is a **reversible Markov chain**. This is
 # the right sense of "undirected".
 
-# %%
+# %% trusted=true
 one = tied[2, 0, 0].double()
-row_sums = (
-    (one - one.max()).exp().sum(dim=-1)
-)  # less the maximum: the same softmax, without overflow
+one = one - one.max()  # the same softmax, without overflow
+row_sums = one.exp().sum(dim=-1)  # D_i
 traffic = row_sums[:, None] * one.softmax(dim=-1)  # D_i P_ij
 stationary = row_sums / row_sums.sum()
 assert torch.allclose(traffic, traffic.T, atol=1e-5)
@@ -383,32 +364,26 @@ assert torch.allclose(stationary @ one.softmax(dim=-1), stationary, atol=1e-6)
 # Between trained and tied weights lies a straight line: $W_K(t) = (1-t)\,W_K + t\,W_Q$, biases alike. Walk along it and
 # watch the symmetry of scores (double-centred) and of attention weights. The null lines are the untrained model.
 
-# %% tags=["claim"]
+# %% tags=["claim"] trusted=true
 rows = []
 for share in [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]:
     for who, ending in [(model, ""), (null_models[0], ", null")]:
         scores = scores_on_text(who, tie=share)
-        versions = {
-            "scores": measures.double_centered(scores),
-            "weights": scores.softmax(-1),
-        }
+        centred = measures.double_centered(scores)
+        versions = {"scores": centred, "weights": scores.softmax(-1)}
         for what, values in versions.items():
             by_head = measures.symmetry_score(values).mean(dim=1)
             spread = by_head.quantile(torch.tensor([0.1, 0.5, 0.9]), dim=1)
-            for layer, values in enumerate(spread.T.tolist()):
-                point = {"line": what + ending, "layer": layer, "t": share}
-                rows.append(
-                    point
-                    | dict(zip(["low", "median", "high"], values, strict=True))
-                )
-path = pd.DataFrame(rows)
-start, end = (
-    path[path.t == t].groupby("line")["median"].mean() for t in (0.0, 1.0)
-)
+            for layer, found in enumerate(spread.T.tolist()):
+                rows.append([what + ending, layer, share, *found])
+columns = ["line", "layer", "t", "low", "median", "high"]
+path = pd.DataFrame(rows, columns=columns)
+medians = path.groupby(["t", "line"])["median"].mean()
+start, end = medians[0.0], medians[1.0]
 assert start["weights"] < start["scores"] < 0.6
 assert end["weights"] < 0.99 < 0.9999 < end["scores"]
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] trusted=true
 figures.curve_explorer(
     path,
     x="t",
@@ -439,20 +414,14 @@ figures.curve_explorer(
 # The note draws an edge $i \to j$ for weight $P_{ij}$. That is where $i$ looks. To see where content goes, change the
 # value of one token and see whose output changes.
 
-# %%
+# %% trusted=true
 values = torch.randn(5, 8, generator=generator)
-changed = values.clone()
-changed[1] += 1.0  # another value for the word "key"
-effect = (reads @ changed - reads @ values).norm(dim=1) / (changed - values)[
-    1
-].norm()
-assert torch.allclose(
-    effect, reads[:, 1], atol=1e-6
-)  # the output of token i changes by P[i, 1]
-pd.DataFrame(
-    {"reads «key» with": reads[:, 1], "its output changes by": effect},
-    index=sentence,
-).round(2)
+step = torch.zeros(5, 8)
+step[1] = 1.0  # another value for the word "key"
+effect = (reads @ (values + step) - reads @ values).norm(dim=1) / step.norm()
+assert torch.allclose(effect, reads[:, 1], atol=1e-6)  # P[i, 1] for token i
+table = {"reads «key» with": reads[:, 1], "its output changes by": effect}
+pd.DataFrame(table, index=sentence).round(2)
 
 # %% [markdown]
 # A change at $j$ reaches $i$ in proportion to $P_{ij}$. Attention reads $i \to j$; **content moves $j \to i$**. Where you
@@ -466,15 +435,14 @@ pd.DataFrame(
 # *reverses* the direction: nothing is missing then but its sense.
 # :::
 
-# %%
+# %% trusted=true
 def attend_with(share_of):
     """Attention with each part of the scores scaled by ``share_of[part]``."""
 
     def attend(module, queries, keys, values, attention_mask=None, **_):
         scores = queries @ keys.mT / queries.shape[-1] ** 0.5
-        kept = sum(
-            share_of[name] * part for name, part in score_parts(scores).items()
-        )
+        found = score_parts(scores)
+        kept = sum(share_of[name] * part for name, part in found.items())
         return (kept.softmax(-1) @ values).transpose(1, 2), kept.softmax(-1)
 
     return attend
@@ -491,7 +459,7 @@ def embeddings(**changes):
     return mean / mean.norm(dim=-1, keepdim=True)
 
 
-# %% mystnb={"figure": {"caption": "Sentence embeddings with one part of all scores taken out, against the whole model; one dot a passage. Without direction they stay close. Reversing the direction does more harm than removing it. Grey: uniform attention, and another passage.", "name": "fig-asymmetry-breaks"}, "image": {"alt": "Six strips of dots on a cosine axis. Without direction lies highest, near 0.9; without affinity near 0.8; direction reversed near 0.75; without popularity near 0.5; uniform attention and another passage lower, in grey."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Sentence embeddings with one part of all scores taken out, against the whole model; one dot a passage. Without direction they stay close. Reversing the direction does more harm than removing it. Grey: uniform attention, and another passage.", "name": "fig-asymmetry-breaks"}, "image": {"alt": "Six strips of dots on a cosine axis. Without direction lies highest, near 0.9; without affinity near 0.8; direction reversed near 0.75; without popularity near 0.5; uniform attention and another passage lower, in grey."}} tags=["claim"] trusted=true
 whole = embeddings()
 no_attention = embeddings(popularity=0.0, affinity=0.0, direction=0.0)
 variants = {
@@ -547,7 +515,7 @@ plots.strips(
 # :::
 # ::::
 
-# %%
+# %% trusted=true
 def my_symmetry_score(matrix):
     """(‖symmetric part‖² − ‖antisymmetric part‖²) / ‖matrix‖², a number."""
     ### BEGIN SOLUTION
@@ -581,7 +549,7 @@ check("1.1", my_symmetry_score, follows_the_definition)
 # :::
 # ::::
 
-# %%
+# %% trusted=true
 def symmetric_partner(w_q):
     """w_q: (width, d_head). Returns w_k of the same shape."""
     ### BEGIN SOLUTION
@@ -619,7 +587,7 @@ check("1.2", symmetric_partner, makes_scores_symmetric)
 # :::
 # ::::
 
-# %%
+# %% trusted=true
 def stationary_distribution(scores):
     """scores: (tokens, tokens), symmetric. Returns (tokens,), summing to 1."""
     ### BEGIN SOLUTION
@@ -650,7 +618,7 @@ check("1.3", stationary_distribution, stays_the_same_after_a_step)
 # %% [markdown]
 # ## Quiz
 
-# %% jupyter={"source_hidden": true} tags=["remove-input"]
+# %% jupyter={"source_hidden": true} tags=["remove-input"] trusted=true
 figures.quiz_card(
     "A layer has W_K = −W_Q and no biases. What is true?",
     [
@@ -677,7 +645,7 @@ figures.quiz_card(
     ],
 )
 
-# %% jupyter={"source_hidden": true} tags=["remove-input"]
+# %% jupyter={"source_hidden": true} tags=["remove-input"] trusted=true
 figures.quiz_card(
     "P[3, 7] = 0.9. Which arrow shows the flow of content?",
     [
@@ -699,7 +667,7 @@ figures.quiz_card(
     ],
 )
 
-# %% jupyter={"source_hidden": true} tags=["remove-input"]
+# %% jupyter={"source_hidden": true} tags=["remove-input"] trusted=true
 figures.quiz_card(
     "The raw scores of an untrained model have symmetry 0.15. What now?",
     [
@@ -732,7 +700,7 @@ figures.quiz_card(
 # What this notebook measured, claim by claim. C1.5, that some papers tie the weights, is a matter of reading: see
 # *Since 2021*.
 
-# %%
+# %% trusted=true
 tied_measured = {
     "asymmetry of scores, tied": round(float(tied_scores.max()), 4),
     "asymmetry of weights, tied": round(float(tied_weights.mean()), 2),
