@@ -366,7 +366,7 @@ table.round(2)
 # %%
 @torch.no_grad()
 def value_lengths(model, text):
-    """Length of v W_O of every key: (layers, heads, keys)."""
+    """Length of v W_O of every key, for a BERT: (layers, heads, keys)."""
     batch = tokenizer(text, return_tensors="pt")
     hidden = model(**batch, output_hidden_states=True).hidden_states
     lengths = []
@@ -641,8 +641,8 @@ check("L1.5", confirmed, lab1.chooses_then_confirms)
 # $$R_\ell = \tilde A_\ell R_{\ell-1}, \qquad \tilde A_\ell = \tfrac12 I + \tfrac12 A_\ell, \qquad R_{-1} = I.$$
 #
 # Three assumptions are built in. The residual stream and the attention carry half each. A weight is a share of content
-# (part 7 says otherwise), and the MLP moves nothing. And the heads are **fused by a rule**: the paper takes the mean; the
-# maximum and the minimum are in use too.
+# (part 7 says otherwise), and the MLP moves nothing. And the heads are **fused by a rule**: usually the mean; the maximum
+# and the minimum are in use too.
 #
 # :::{div} predict
 # **Predict.** Does the rule matter for the answer to “which words count most”?
