@@ -27,7 +27,12 @@ def judged(removed: dict[str, dict[str, float]]) -> str:
 
 def table(scores: dict) -> str:
     rows = ["| set | pairs | what | BLEU | chrF |", "|---|---|---|---|---|"]
-    names = {"test": "test (strict)", "test-pages": "test, page-disjoint only", "validation": "validation"}
+    names = {
+        "test": "test, strict",
+        "test-pages": "test, page-disjoint",
+        "test-short": "of these at most 26 pieces",
+        "validation": "validation, strict",
+    }
     for name, label in names.items():
         for what in ("greedy", "beam 4", "word by word", "copy"):
             if (found := scores[name].get(what)) is not None:
@@ -65,7 +70,10 @@ def card(folder: Path, target: str) -> str:
     recipe, heads, speed, greedy = curve["recipe"], scores["heads"], scores["speed"], scores["test"]["greedy"]
     measure, bar = BARS[target]
     size = (folder / "model.safetensors").stat().st_size / 1e6
-    reached = "reached" if greedy[measure] >= bar else "not reached"
+    verdicts = ", ".join(
+        f"{label} {scores[name]['greedy'][measure]:.1f} ({'reached' if scores[name]['greedy'][measure] >= bar else 'not reached'})"
+        for name, label in (("test-pages", "page-disjoint"), ("test", "strict, without near-duplicates"))
+    )
     return f"""# {folder.name}: English to {LANGUAGES[target]}
 
 A small translation Transformer to study attention in: {config["encoder_layers"]} encoder layers and
@@ -89,7 +97,7 @@ gradient norm at most {recipe["clip"]:g}, running average of the weights ({recip
 
 {table(scores)}
 
-Bar: {measure.replace("bleu", "BLEU").replace("chrf", "chrF")} ≥ {bar:g}, greedy, on the strict test set: **{reached}** ({greedy[measure]:.1f}). Loss on the test set {scores["test"]["nll"]:.2f} nats a token.
+Bar: {measure.replace("bleu", "BLEU").replace("chrf", "chrF")} ≥ {bar:g}, greedy: {verdicts}. Loss on the test set {scores["test"]["nll"]:.2f} nats a token.
 {speed["sentences"]} test sentences are translated greedily in {speed["processor seconds"]:.1f} processor seconds on one thread.
 Signatures: `{greedy["bleu_signature"]}`, `{greedy["chrf_signature"]}`.
 "Word by word" replaces every word by its likeliest translation (IBM model 1 on the same training pairs); "copy" leaves English.
