@@ -156,7 +156,7 @@ def argmax_offset_share(weights: Tensor) -> tuple[Tensor, Tensor]:
     """The most frequent offset of a row's greatest weight, and its share of the rows: (..., n, n) → (...), (...).
 
     Null model: uniform or random weights give a share near 1/n. Source: the positional criterion of Voita et al. 2019
-    (arXiv 1905.09418), section 5.2, who ask for 0.9.
+    (arXiv 1905.09418), section 5.1, who ask for 0.9.
     """
     n = _square(weights).shape[-1]
     offsets = weights.argmax(-1) - torch.arange(n, device=weights.device)
@@ -168,7 +168,7 @@ def argmax_offset_share(weights: Tensor) -> tuple[Tensor, Tensor]:
 def positional_heads(frame: pd.DataFrame, share: float = 0.9) -> pd.DataFrame:
     """The rows of ``head_statistics`` whose greatest weight falls on the token before or after in ``share`` of rows.
 
-    Null model: no head of an untrained model passes. Source: Voita et al. 2019 (arXiv 1905.09418), section 5.2.
+    Null model: no head of an untrained model passes. Source: Voita et al. 2019 (arXiv 1905.09418), section 5.1.
     """
     return frame[(frame["best_offset"].abs() == 1) & (frame["best_offset_share"] >= share)]
 
