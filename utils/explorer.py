@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
@@ -103,8 +104,12 @@ def _checked(maps, other, layer: int | None, head: int, threshold: float) -> int
     if isinstance(maps, dict):
         raise TypeError(f"one of the maps is needed, not the dict of all: maps[{next(iter(maps), 'encoder')!r}]")
     for each in (maps, other):
-        if each is not None and not isinstance(each, AttentionMaps):
+        if not isinstance(each, AttentionMaps) and (each is not None or maps is None):
             raise TypeError(f"AttentionMaps are needed (see utils.attention.attention_maps), got {type(each).__name__}")
+    if 0 in maps.weights.shape:
+        raise ValueError(f"nothing to draw: the weights have the shape {tuple(maps.weights.shape)}")
+    if other is not None and other.kind != maps.kind:
+        raise ValueError(f"two maps can be compared only if they are of one kind, got {maps.kind} and {other.kind}")
     if other is not None and other.weights.shape != maps.weights.shape:
         raise ValueError(
             f"two maps can be compared only if their shapes agree, got {tuple(maps.weights.shape)} and "
@@ -156,6 +161,8 @@ def _row(maps: AttentionMaps, row: int | str | None) -> int:
         if row not in maps.queries:
             raise ValueError(f"no query is called {row!r}: they are {', '.join(maps.queries)}")
         return maps.queries.index(row)
+    if not isinstance(row, Integral) or isinstance(row, bool):
+        raise TypeError(f"row must be the number or the label of a query, got {row!r}")
     if not 0 <= row < len(maps.queries):
         raise ValueError(f"query {row} does not exist: the map has queries 0 to {len(maps.queries) - 1}")
     return int(row)

@@ -23,6 +23,10 @@ def follows_the_row(attempt: Callable) -> None:
     assert found == "c", f"row “b” is [0.1, 0.3, 0.6], so its greatest weight is on “c”; you returned {found!r}"
     found = attempt(weights[:2], ["x", "y"], labels, "x")
     assert found == "b", f"here queries are x, y and keys are a, b, c: x reads “b” most, you returned {found!r}"
+    longer, names = _random(6, 6), list("uvwxyz")
+    for name, best in zip(names, longer.argmax(dim=-1).tolist(), strict=True):
+        found = attempt(longer, names, names, name)
+        assert found == names[best], f"right on three tokens; of six, {name!r} reads {names[best]!r}, not {found!r}"
 
 
 def two_maps_one_scale(attempt: Callable) -> None:
@@ -52,7 +56,7 @@ def _check_pair(found, maps: tuple[Tensor, Tensor]) -> None:
         assert cells.size == 6 and np.allclose(cells, weights.flatten()), (
             "the cells are not the weights in their order: first map left, second right, and no transpose"
         )
-        rows, columns = ([tick.get_text() for tick in ticks] for ticks in (ax.get_yticklabels(), ax.get_xticklabels()))
+        rows, columns = (_ticks(ax, pair, side) for side in ("y", "x"))
         assert rows == ["q0", "q1"], f"rows are queries: expected q0, q1 on the y axis, found {rows}"
         assert columns == ["k0", "k1", "k2"], f"columns are keys: expected k0, k1, k2 on the x axis, found {columns}"
     limits = [tuple(round(float(each), 2) for each in ax.collections[0].get_clim()) for ax in pair]
@@ -61,10 +65,17 @@ def _check_pair(found, maps: tuple[Tensor, Tensor]) -> None:
     assert limits[0][1] == 0.8, f"the scale ends at {limits[0][1]}: the larger maximum of the two maps is 0.8"
 
 
+def _ticks(ax, pair: list, side: str) -> list[str]:
+    """The labels of one axis; an axis that is shared shows them on one of the two only."""
+    shared = getattr(ax, f"get_shared_{side}_axes")().joined(*pair)
+    found = [[tick.get_text() for tick in getattr(each, f"get_{side}ticklabels")()] for each in (ax, *pair)]
+    return next(filter(None, found if shared else found[:1]), [])
+
+
 def merges_readers_and_read(attempt: Callable) -> None:
     """L1.3: attempt(weights, words) → map between words: mean over reading pieces, sum over read ones."""
     weights = torch.tensor([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2], [0.1, 0.3, 0.6]])
-    found = torch.as_tensor(attempt(weights, [0, 1, 1]))
+    found = _tensor(attempt(weights, [0, 1, 1]))
     assert tuple(found.shape) == (2, 2), f"three pieces make two words: expected (2, 2), got {tuple(found.shape)}"
     sums = [round(float(each), 2) for each in found.sum(dim=-1)]
     assert sums != [1.0, 2.0], (
@@ -74,11 +85,11 @@ def merges_readers_and_read(attempt: Callable) -> None:
     assert sums != [0.6, 1.25], "you took the sum over the pieces that read and the mean over those that are read: swap"
     assert sums == [1.0, 1.0], f"rows should sum to 1, yours to {sums}: mean over rows that read, sum over columns"
     expected = torch.tensor([[0.2, 0.8], [0.25, 0.75]])
-    assert torch.allclose(found, expected, atol=1e-5), f"expected {expected.tolist()}, got {found.tolist()}"
+    assert torch.allclose(found, expected, atol=1e-5), f"expected {_shown(expected)}, got {_shown(found)}"
     words = [0, 1, 1, 2, 3, 3, 3, 4]
     maps = AttentionMaps(_random(1, 1, 8, 8), list("abcdefgh"), list("abcdefgh"), query_words=words, key_words=words)
     maps.query_word_labels = maps.key_word_labels = list("vwxyz")
-    longer = torch.as_tensor(attempt(maps.head(0, 0), words))
+    longer = _tensor(attempt(maps.head(0, 0), words))
     assert torch.allclose(longer, maps.words().head(0, 0), atol=1e-5), "right for two words, wrong for five"
 
 
@@ -108,10 +119,23 @@ def chooses_then_confirms(attempt: Callable) -> None:
     choose = pd.DataFrame([*heads, (3, 0, 1, 0.80)], columns=names)
     for order, said in ((1, ""), (-1, " once the second table is in another order: match rows by layer and head")):
         report = pd.DataFrame(again, columns=names).sort_values(["layer", "head"])[::order].reset_index(drop=True)
-        found = {(int(layer), int(head)) for layer, head in attempt(choose, report)}
+        found = _pairs(attempt(choose, report))
         if found != {(0, 0), (1, 0)}:
             _explain(found, said)
-    assert not list(attempt(choose, report, share=0.96)), "no neighbour passes a rule of 96 %: use the argument share"
+    assert not _pairs(attempt(choose, report, share=0.96)), "no neighbour passes a rule of 96 %: use the argument share"
+    chosen = [(layer, head, (1, -1)[layer % 2], 0.91 + 0.01 * head) for layer in range(4) for head in range(3)]
+    other = pd.DataFrame([(*row[:3], 0.95 - 0.02 * row[0]) for row in chosen], columns=names)
+    found = _pairs(attempt(pd.DataFrame(chosen, columns=names), other, share=0.915))
+    expected = {(layer, head) for layer in (0, 1) for head in (1, 2)}
+    assert found == expected, f"right on the first tables; on others expected {sorted(expected)}, got {sorted(found)}"
+
+
+def _pairs(found) -> set[tuple[int, int]]:
+    asked = "return a list of pairs (layer, head)"
+    assert not isinstance(found, pd.DataFrame), f"{asked}, not a DataFrame: list(frame.itertuples(index=False))"
+    found = [tuple(each) if hasattr(each, "__iter__") else (each,) for each in found]
+    assert all(len(pair) == 2 for pair in found), f"{asked}: yours holds {found[0]}"
+    return {(int(layer), int(head)) for layer, head in found}
 
 
 def _explain(found: set, said: str) -> None:
@@ -129,8 +153,10 @@ def drops_and_says_how_much(attempt: Callable) -> None:
     special = torch.tensor([True, False, False, False, True])
     weights = _random(5, 5)
     found = attempt(weights, special)
-    assert isinstance(found, tuple) and len(found) == 2, "return two things: the smaller map and the dropped share"
-    small, dropped = torch.as_tensor(found[0]), float(found[1])
+    assert isinstance(found, tuple | list) and len(found) == 2, "return two things: the smaller map and the share"
+    small, dropped = _tensor(found[0]), _tensor(found[1])
+    assert dropped.numel() == 1, f"the share is one number, the mean over rows: got the shape {tuple(dropped.shape)}"
+    dropped = float(dropped)
     assert tuple(small.shape) == (3, 3), f"three ordinary tokens: expected (3, 3), got {tuple(small.shape)}"
     sums = small.sum(dim=-1)
     assert torch.allclose(sums, torch.ones(3), atol=1e-5), (
@@ -145,7 +171,7 @@ def drops_and_says_how_much(attempt: Callable) -> None:
 
 def knows_the_ends_of_entropy(attempt: Callable) -> None:
     """L1.7: attempt(weights) → entropy of each row in nats, 0 for one cell and ln n for a uniform row."""
-    found = torch.as_tensor(attempt(torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25]])))
+    found = _tensor(attempt(torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25]])))
     assert tuple(found.shape) == (3,), f"one number a row: expected the shape (3,), got {tuple(found.shape)}"
     assert bool(found.isfinite().all()), "there is a NaN: 0 · ln 0 must count as 0"
     assert not bool((found < -1e-4).any()), "entropy is never negative: the sign is missing"
@@ -153,6 +179,11 @@ def knows_the_ends_of_entropy(attempt: Callable) -> None:
     expected = torch.tensor([1.0, 2.0, 4.0]).log()
     shown = ", ".join(f"{float(each):.3f}" for each in found)
     assert torch.allclose(found, expected, atol=1e-5), f"expected ln 1, ln 2, ln 4 = 0, 0.693, 1.386, got {shown}"
+    uneven = torch.tensor([[0.9, 0.1, 0.0], [0.7, 0.2, 0.1]])
+    found, expected = _tensor(attempt(uneven)), torch.special.entr(uneven).sum(dim=-1)
+    assert found.shape == expected.shape and torch.allclose(found, expected, atol=1e-4), (
+        f"right for uniform rows; for {_shown(uneven)} expected {_shown(expected)}, got {_shown(found)}"
+    )
 
 
 def finds_the_changed_head(attempt: Callable) -> None:
@@ -161,16 +192,25 @@ def finds_the_changed_head(attempt: Callable) -> None:
     second = first.clone()
     second[2, 1] += torch.tensor([0.2, -0.2, 0.1, -0.1, 0.0])  # every row changes; gains and losses cancel
     second[0, 3, 0, :2] += torch.tensor([0.7, -0.2])  # one row changes, by the largest single cell
-    found = tuple(int(each) for each in attempt(first, second))
+    found = attempt(first, second)
+    assert hasattr(found, "__len__") and len(found) == 2, f"return (layer, head), two numbers: got {found!r}"
+    found = tuple(int(each) for each in found)
     assert found != (0, 3), "(0, 3) has the largest single cell: take the mean of all absolute differences"
     assert found != (2, 3) and found != (1, 2), f"(layer, head) please: got {found}, is that a token position?"
+    assert found not in ((0, 9), (3, 0)), f"there are 3 layers of 4 heads: divmod(index, 4), got {found}"
     assert found == (2, 1), f"expected (2, 1), got {found}: gains and losses must not cancel, so take abs() first"
+    first, second = _random(3, 4, 5, 5), _random(3, 4, 5, 5).flip(0)
+    second[1, 2] = torch.eye(5)[[0, 0, 0, 0, 0]]
+    change = (first - second).abs().mean(dim=(-2, -1))
+    expected = divmod(int(change.argmax()), 4)
+    found = tuple(int(each) for each in attempt(first, second))
+    assert found == expected, f"right on the first pair; on another expected {expected}, got {found}"
 
 
 def multiplies_from_the_left(attempt: Callable) -> None:
     """L1.9: attempt(weights) → rollout by mean fusion with half residual, after the last layer."""
     weights = _random(3, 2, 5, 5)
-    found, fused, eye = torch.as_tensor(attempt(weights)), weights.mean(dim=1), torch.eye(5)
+    found, fused, eye = _tensor(attempt(weights)), weights.mean(dim=1), torch.eye(5)
     assert tuple(found.shape) == (5, 5), f"the last layer only: expected the shape (5, 5), got {tuple(found.shape)}"
     sums = found.sum(dim=-1)
     assert torch.allclose(sums, torch.ones(5), atol=1e-4), f"rows sum to {sums.mean():.2f}, not 1: take ½ I + ½ A"
@@ -188,3 +228,13 @@ def _random(*shape: int) -> Tensor:
     """Weights with uneven rows that sum to 1."""
     scores = 2 * torch.randn(*shape, generator=torch.Generator().manual_seed(0))
     return scores.softmax(dim=-1)
+
+
+def _tensor(found) -> Tensor:
+    """A student's tensor, array, table or list, in single precision."""
+    return found.detach().float() if isinstance(found, Tensor) else torch.tensor(np.asarray(found, dtype=np.float32))
+
+
+def _shown(values: Tensor) -> list:
+    """Rounded, as a list."""
+    return np.round(values.double().numpy(), 2).tolist()

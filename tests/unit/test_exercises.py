@@ -60,8 +60,9 @@ def test_a_value_can_be_checked_too():
     assert check("1.2", -3, is_positive).message == "-3 is not above zero"
 
 
-def test_a_function_that_only_sometimes_returns_none_is_a_stub_only_when_the_test_meets_it():
-    assert check("1.1", lambda x: None if x == 0 else 2 * x, doubles).status == NOT_ATTEMPTED
+def test_a_function_that_sometimes_returns_nothing_is_told_so():
+    result = check("1.1", lambda x: None if x == 0 else 2 * x, doubles)
+    assert result.status == NOT_YET and "returned nothing" in result.message
 
 
 def test_the_test_must_be_callable():

@@ -148,15 +148,22 @@ def coding_error(weights: np.ndarray) -> float:
 
 @pytest.mark.parametrize("scale", [0.1, 1, 3, 10])
 @pytest.mark.parametrize("keys", [2, 16, 128])
-def test_decoded_weights_are_within_0_004_of_the_exact_ones(scale, keys):
-    assert coding_error(softmaxed(20, 50, keys, scale=scale).double().numpy()) <= 0.004
+def test_decoded_weights_are_within_0_005_of_the_exact_ones(scale, keys):
+    assert coding_error(softmaxed(20, 50, keys, scale=scale).double().numpy()) <= 0.005
 
 
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 200)), elements=st.floats(0, 30)))
 @settings(deadline=None, max_examples=200)
-def test_any_row_that_sums_to_one_is_coded_within_0_004(scores):
+def test_any_row_that_sums_to_one_is_coded_within_0_005(scores):
     weights = np.exp(-scores)
-    assert coding_error(weights / weights.sum(-1, keepdims=True)) <= 0.004
+    assert coding_error(weights / weights.sum(-1, keepdims=True)) <= 0.005
+
+
+@pytest.mark.parametrize("keys", [2, 10, 30, 123])
+def test_one_large_weight_among_equal_small_ones_is_coded_within_0_005(keys):
+    large = np.linspace(0.3, 0.999, 1500)[:, None]
+    rest = np.repeat((1 - large) / (keys - 1), keys - 1, axis=1)
+    assert coding_error(np.concatenate([large, rest], axis=1)) <= 0.005
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 5, 9])
@@ -164,7 +171,7 @@ def test_rows_whose_rounding_all_goes_one_way_keep_their_sum(code):
     small = ((code + 0.5 + 1e-6) / payload.STEPS) ** 2
     row = np.full(128, small)
     row[0] = 1 - small * 127
-    assert coding_error(row[None]) <= 0.004
+    assert coding_error(row[None]) <= 0.005
 
 
 def test_zero_stays_zero_and_missing_stays_missing():
@@ -179,7 +186,7 @@ def test_zero_stays_zero_and_missing_stays_missing():
 def test_a_stored_figure_gives_its_numbers_back():
     maps = some_maps(tokens=20)
     found = payload.unpack(attention_explorer(maps, layer=0, head=1).html())
-    assert np.abs(found["weights"] - maps.weights.numpy()).max() <= 0.004
+    assert np.abs(found["weights"] - maps.weights.numpy()).max() <= 0.005
     assert found["statistics"].shape == (1, 5, 2, 3)
     curve = payload.unpack(some_curve().html())
     assert np.allclose(curve["y"][:4], [0.1, 1.1, 2.1, 3.1]) and np.allclose(curve["low"][:4], range(4))

@@ -43,6 +43,7 @@ class AttentionMaps:
     key_word_labels: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.weights = torch.as_tensor(self.weights)
         expected = (len(self.queries), len(self.keys))
         if self.weights.ndim != 4 or tuple(self.weights.shape[-2:]) != expected:
             raise ValueError(
@@ -50,16 +51,27 @@ class AttentionMaps:
                 f"got {tuple(self.weights.shape)}"
             )
         self.layers = list(self.layers) or list(range(self.weights.shape[0]))
+        if len(set(self.layers)) != self.weights.shape[0]:
+            raise ValueError(f"weights hold {count(self.weights.shape[0], 'layer')}, layers names {self.layers}")
         self.groups = list(self.groups) or list(range(self.weights.shape[1]))
         for side, labels in (("query", self.queries), ("key", self.keys)):
             plural = {"query": "queries", "key": "keys"}[side]
-            if getattr(self, f"special_{plural}") is None:
-                setattr(self, f"special_{plural}", torch.zeros(len(labels), dtype=torch.bool))
+            mask = getattr(self, f"special_{plural}")
+            mask = torch.as_tensor([False] * len(labels) if mask is None else mask, dtype=torch.bool)
+            setattr(self, f"special_{plural}", mask)
+            for name, given in ((f"special_{plural}", mask), (f"{side}_words", getattr(self, f"{side}_words"))):
+                if len(given) not in (len(labels), 0):
+                    raise ValueError(
+                        f"{name} must have an entry for each of the {len(labels)} {plural}, got {len(given)}"
+                    )
             if not getattr(self, f"{side}_words"):
                 special = getattr(self, f"special_{plural}").tolist()
                 ranks = iter(range(len(labels)))
                 setattr(self, f"{side}_words", [None if mark else next(ranks) for mark in special])
                 setattr(self, f"{side}_word_labels", [t for t, mark in zip(labels, special, strict=True) if not mark])
+            numbers_ = [word for word in getattr(self, f"{side}_words") if word is not None]
+            if not getattr(self, f"{side}_word_labels") and numbers_:
+                setattr(self, f"{side}_word_labels", _joined(labels, getattr(self, f"{side}_words"), max(numbers_) + 1))
 
     def __repr__(self) -> str:
         units = ("layer", "head", "row", "column")
@@ -157,6 +169,11 @@ def numbers(values: list[int]) -> str:
     if values == list(range(values[0], values[-1] + 1)):
         return f"layers {values[0]} to {values[-1]}"
     return "layers " + ", ".join(map(str, values))
+
+
+def _joined(labels: list[str], words: list[int | None], size: int) -> list[str]:
+    """A label for each word, where none is given: its pieces, one after the other."""
+    return ["".join(label for label, word in zip(labels, words, strict=True) if word == each) for each in range(size)]
 
 
 def _kept(values: list, mask: Tensor) -> list:

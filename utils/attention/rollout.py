@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -22,11 +24,13 @@ def rollout(maps: AttentionMaps | Tensor, fusion: str = "mean", residual: float 
     Source: Abnar & Zuidema 2020 (arXiv 2005.00928), section 3.1, with residual = 0.5.
     Raises ValueError for maps that are not square, begin later than layer 0, or leave a layer out.
     """
-    if fusion not in FUSIONS:
+    if not isinstance(fusion, str) or fusion not in FUSIONS:
         raise ValueError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
     if not 0 <= residual <= 1:
         raise ValueError(f"residual is a share from 0 to 1, got {residual}")
-    weights = maps.weights if isinstance(maps, AttentionMaps) else maps
+    if isinstance(maps, Mapping):
+        raise TypeError(f"one of the maps is needed, not the dict of all: maps[{next(iter(maps), 'encoder')!r}]")
+    weights = maps.weights if isinstance(maps, AttentionMaps) else torch.as_tensor(maps)
     if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2] or 0 in weights.shape:
         raise ValueError(f"rollout needs self-attention (layers, heads, n, n), got the shape {tuple(weights.shape)}")
     if isinstance(maps, AttentionMaps) and maps.kind == "cross":
@@ -36,7 +40,7 @@ def rollout(maps: AttentionMaps | Tensor, fusion: str = "mean", residual: float 
     fused = FUSIONS[fusion](weights.double())
     identity = torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
     total = fused.sum(-1, keepdim=True)
-    fused = torch.where(total > 0, fused / total.where(total > 0, 1.0), identity)
+    fused = torch.where(total == 0, identity, fused / total.where(total != 0, 1.0))  # NaN stays NaN
     steps = residual * identity + (1 - residual) * fused
     rolled = [steps[0]]
     for step in steps[1:]:

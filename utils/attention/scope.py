@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from utils.models import quiet
 BACKEND = "_attn_implementation_internal"  # where transformers keeps the attention backend in a config
 INSTALLED = "_output_capturing_hooks_installed"  # where it notes that its own hooks are in place
 ABSENT = object()
+ONE_AT_A_TIME = RLock()  # threads may share a model, and they share warnings and verbosity
 
 
 @contextmanager
@@ -21,18 +23,25 @@ def extracting(model: nn.Module) -> Iterator[None]:
 
     Also after an exception, and bit by bit: parameters and buffers get their own memory back, every module its mode,
     every config its backend. Hooks of the caller stay and run; hooks that transformers adds meanwhile are taken out.
+    Threads wait for each other.
     Raises TypeError for what is no transformers model.
     """
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         hint = ": pass model[0].auto_model and model.tokenizer" if type(model).__name__ == "SentenceTransformer" else ""
         raise TypeError(f"model must be a transformers model, got {type(model).__name__}{hint}")
+    with ONE_AT_A_TIME, _changed(model):
+        yield
+
+
+@contextmanager
+def _changed(model: nn.Module) -> Iterator[None]:
     modules = list(model.modules())
     training = [module.training for module in modules]
     backends = [(config, getattr(config, BACKEND)) for config in _configs(modules)]
     tensors = [(tensor, tensor.data) for tensor in _not_float32(model)]
     device = next((tensor.device.type for tensor in model.parameters()), "cpu")
     try:
-        with quiet(), torch.no_grad(), torch.autocast(device, enabled=False), own_hooks_only(model):
+        with quiet(), _no_gradient(model), torch.autocast(device, enabled=False), own_hooks_only(model):
             for module in modules:
                 module.training = False
             if hasattr(model, "set_attn_implementation"):
@@ -67,6 +76,12 @@ def own_hooks_only(model: nn.Module) -> Iterator[None]:
                     hooks.pop(key, None)
             if installed is ABSENT:
                 module.__dict__.pop(INSTALLED, None)
+
+
+def _no_gradient(model: nn.Module):
+    """Inference mode for a model that was built in it, whose tensors can be computed with nowhere else."""
+    built_in_it = any(each.is_inference() for each in [*model.parameters(), *model.buffers()])
+    return torch.inference_mode() if built_in_it else torch.no_grad()
 
 
 def _configs(modules: list[nn.Module]) -> list:
