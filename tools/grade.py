@@ -50,8 +50,10 @@ def grade(path: Path, folder: Path) -> list[Row]:
     name = path.relative_to(folder).as_posix()
     try:
         run = execute(nbformat.read(path, as_version=4), path.parent, allow_errors=True, timeout=120)
-    except (NotebookError, nbformat.reader.NotJSONError) as error:
-        return [Row(name, "", "did not run to its end", str(error).strip().splitlines()[-1])]
+    except Exception as error:  # noqa: BLE001 – a broken file must not keep the others from being graded
+        lines = str(error).strip().splitlines() or [""]
+        found = lines[-1] if isinstance(error, NotebookError) else f"{type(error).__name__}: {lines[0]}"
+        return [Row(name, "", "did not run to its end", found)]
     rows = [Row(name, *result) for result in check_results(run.notebook)]
     errors = [out for cell in run.notebook.cells for out in cell.get("outputs", []) if out.output_type == "error"]
     return rows + [Row(name, "", "a cell stopped", f"{error.ename}: {error.evalue}") for error in errors]

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import threading
 
 import pytest
 import torch
@@ -404,3 +405,29 @@ def test_rollout_of_extracted_maps_needs_all_layers(minilm):
     maps = attention_maps(*minilm, SENTENCE, layers=[1, 2])["encoder"]
     with pytest.raises(ValueError, match="every layer from 0 on, got layers 1 to 2"):
         rollout(maps)
+
+
+def test_threads_that_share_a_model_get_the_same_maps_and_leave_it_alone(tiny_bert):
+    model, tokenizer = tiny_bert.model.train(), tiny_bert.tokenizer
+    before, expected, found = state(model), attention_maps(model, tokenizer, SENTENCE)["encoder"].weights, []
+
+    def read():
+        for _ in range(3):
+            found.append(attention_maps(model, tokenizer, SENTENCE)["encoder"].weights)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12 and all(torch.allclose(each, expected, atol=1e-6) for each in found)
+    same(before, state(model))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_built_in_inference_mode_is_read(make, family, dtype):
+    with torch.inference_mode():
+        model = make(family.name).model.to(dtype)
+    for maps in attention_maps(model, family.tokenizer, SENTENCE, family.target).values():
+        assert (maps.weights.sum(-1) - 1).abs().max() < 1e-5
+    assert all(each.dtype == dtype for each in model.parameters())

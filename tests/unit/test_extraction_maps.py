@@ -1,12 +1,15 @@
 """What can be done with maps: words, special tokens, one head, a table."""
 
+import re
+
+import numpy as np
 import pytest
 import torch
 from families import SENTENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.attention import AttentionMaps, attention_maps
+from utils.attention import AttentionMaps, attention_maps, rollout
 
 
 @pytest.fixture
@@ -150,3 +153,37 @@ def test_rows_still_sum_to_one_for_any_grouping(data):
     if not special.all():
         assert (maps.without_special().weights.sum(-1) - 1).abs().max() < 1e-5
         assert (maps.without_special().words().weights.sum(-1) - 1).abs().max() < 1e-5
+
+
+HALF = [[[[0.5, 0.5], [0.5, 0.5]]]]  # one layer, one head, two tokens
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"layers": [0, 1]}, "1 layer, layers names"),
+        ({"query_words": [0]}, "query_words must have an entry for each of the 2 queries, got 1"),
+        ({"key_words": [0, 0, 1]}, "key_words must have an entry for each of the 2 keys, got 3"),
+        ({"special_keys": [True]}, "special_keys must have an entry for each of the 2 keys, got 1"),
+    ],
+)
+def test_maps_whose_parts_do_not_agree_are_refused(fields, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        AttentionMaps(torch.tensor(HALF), ["a", "b"], ["a", "b"], **fields)
+
+
+def test_maps_may_be_made_of_arrays_lists_and_words_without_labels():
+    mask, words = [True, False], [None, 0]
+    maps = AttentionMaps(np.array(HALF, dtype=np.float32), ["a", "b"], ["a", "b"], special_keys=mask, key_words=words)
+    assert maps.words().keys == ["a", "b"] and maps.without_special().keys == ["b"]
+    merged = AttentionMaps(torch.tensor(HALF), ["a", "b"], ["a", "b"], query_words=[0, 0], key_words=[0, 0]).words()
+    assert merged.queries == merged.keys == ["ab"] and merged.weights.flatten().tolist() == [1.0]
+
+
+def test_rollout_takes_arrays_keeps_nan_and_refuses_a_dict():
+    assert torch.equal(rollout(np.array(HALF)), rollout(torch.tensor(HALF)))
+    assert rollout(torch.tensor(HALF) * torch.nan).isnan().all()
+    with pytest.raises(TypeError, match=r"maps\['encoder'\]"):
+        rollout({"encoder": AttentionMaps(torch.tensor(HALF), ["a", "b"], ["a", "b"])})
+    with pytest.raises(ValueError, match="fusion must be one of"):
+        rollout(torch.tensor(HALF), fusion=["mean"])

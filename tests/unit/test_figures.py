@@ -390,3 +390,18 @@ def test_a_kept_order_must_not_begin_with_the_right_option():
     assert [o["text"] for o in data_of(quiz_card("Which?", OPTIONS, keep_order=True))["options"]] == [
         o[0] for o in OPTIONS
     ]
+
+
+def test_an_explorer_of_nothing_or_of_another_kind_is_refused():
+    half = torch.full((1, 1, 2, 2), 0.5)
+    maps, labels = AttentionMaps(half, ["a", "b"], ["a", "b"]), (["a", "b"], ["a", "b"])
+    with pytest.raises(TypeError, match="got NoneType"):
+        attention_explorer(None)
+    for empty in (AttentionMaps(half[:0], *labels), AttentionMaps(half[..., :0, :0], [], [])):
+        with pytest.raises(ValueError, match="nothing to draw"):
+            attention_explorer(empty)
+    with pytest.raises(ValueError, match="of one kind, got encoder and cross"):
+        attention_explorer(maps, other=AttentionMaps(half, *labels, kind="cross"))
+    for row in (True, 1.5, [0]):
+        with pytest.raises(TypeError, match="row must be the number or the label"):
+            attention_explorer(maps, row=row)

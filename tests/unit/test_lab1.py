@@ -189,3 +189,66 @@ def test_the_check_of_the_drawing_leaves_no_figure_open_and_closes_no_other():
     check("L1", lambda *a: draw(*a, alone=True), lab1.two_maps_one_scale)
     assert plt.get_fignums() == [kept.number]
     plt.close(kept)
+
+
+def as_arrays(found):
+    """Any tensors in an answer as numpy arrays of double precision."""
+    if isinstance(found, torch.Tensor):
+        return found.double().numpy()
+    return tuple(as_arrays(each) for each in found) if isinstance(found, tuple) else found
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("turned_into", [as_arrays, lambda found: list(found) if isinstance(found, tuple) else found])
+def test_a_right_answer_passes_as_array_list_or_double(name, turned_into):
+    attempt = RIGHT[name]
+    result = check("x", lambda *a, **k: turned_into(attempt(*a, **k)), getattr(lab1, name))
+    assert result.status == PASSED, result.message
+
+
+@pytest.mark.parametrize("shared", [{"sharey": True}, {"sharex": True}, {"sharex": True, "sharey": True}])
+def test_axes_may_share_their_labels(shared):
+    def attempt(first, second, queries, keys):
+        _, axes = plt.subplots(1, 2, **shared)
+        for ax, weights in zip(axes, (first, second), strict=True):
+            top = float(max(first.max(), second.max()))
+            sns.heatmap(weights, ax=ax, vmin=0, vmax=top, xticklabels=keys, yticklabels=queries)
+        return axes
+
+    result = check("x", attempt, lab1.two_maps_one_scale)
+    assert result.status == PASSED, result.message
+
+
+def remembered(right):
+    """A function that answers the first question rightly, and every other one in the same way."""
+    first = []
+
+    def attempt(*args, **kwargs):
+        first.append(first[0] if first else right(*args, **kwargs))
+        return first[0]
+
+    return attempt
+
+
+CHEATS = [
+    ("follows_the_row", lambda w, q, k, x: {"b": "c", "x": "b"}.get(x, "a")),
+    ("chooses_then_confirms", lambda c, r, share=0.9: [(0, 0), (1, 0)] if share < 0.95 else []),
+    ("knows_the_ends_of_entropy", lambda w: torch.tensor([1.0, 2.0, 4.0]).log()),
+    ("knows_the_ends_of_entropy", lambda w: (w > 0).sum(-1).float().log()),
+    ("finds_the_changed_head", lambda a, b: (2, 1)),
+]
+
+
+@pytest.mark.parametrize(("name", "attempt"), CHEATS)
+def test_answers_learnt_by_heart_are_refused(name, attempt):
+    assert check("x", attempt, getattr(lab1, name)).status == NOT_YET
+
+
+# Checks that compare one answer with the right one for random weights, or with two drawings.
+ASKED_ONCE = {"multiplies_from_the_left", "drops_and_says_how_much", "two_maps_one_scale"}
+
+
+@pytest.mark.parametrize("name", sorted(set(RIGHT) - ASKED_ONCE))
+def test_one_answer_for_every_question_is_refused(name):
+    test = getattr(lab1, name)
+    assert check("x", remembered(RIGHT[name]), test).status == NOT_YET
