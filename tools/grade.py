@@ -1,7 +1,8 @@
 """Run students' notebooks and tabulate what their checks say: ``python -m tools.grade FOLDER [--out grades.csv]``.
 
 Each notebook below FOLDER is executed as it is, from its first cell to its last, without network. One row a check:
-notebook, exercise, status, message. A notebook that does not reach its end gets a row that says so.
+notebook, exercise, status, message. A notebook that cannot be read, does not reach its end, or holds no check gets a
+row that says so.
 
 It reports what the notebook says. A student can edit a check, so read the notebook before a mark depends on it; and
 this runs the students' code, so use an account or a container that has nothing to lose.
@@ -56,6 +57,7 @@ def grade(path: Path, folder: Path) -> list[Row]:
         return [Row(name, "", "did not run to its end", found)]
     rows = [Row(name, *result) for result in check_results(run.notebook)]
     errors = [out for cell in run.notebook.cells for out in cell.get("outputs", []) if out.output_type == "error"]
+    rows = rows or [Row(name, "", "no check in it", "is this the notebook that was handed out?")]
     return rows + [Row(name, "", "a cell stopped", f"{error.ename}: {error.evalue}") for error in errors]
 
 
@@ -71,9 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     for path in notebooks:
         found = grade(path, options.folder)
         counts = Counter(row.status for row in found)
-        print(
-            f"{found[0].notebook if found else path}: " + ", ".join(f"{n} {s}" for s, n in counts.items()), flush=True
-        )
+        print(f"{found[0].notebook}: " + ", ".join(f"{n} {s}" for s, n in counts.items()), flush=True)
         rows += found
     with options.out.open("w", newline="", encoding="utf8") as file:
         writer = csv.writer(file)

@@ -64,3 +64,27 @@ def test_a_folder_of_notebooks_becomes_a_table(small_source, tmp_path, capsys):
         ("bob/small.ipynb", "", "a cell stopped", "ZeroDivisionError: division by zero"),
     ]
     assert rows[3][:3] == ("cleo.ipynb", "", "did not run to its end")
+
+
+def test_no_file_however_broken_keeps_the_others_from_the_table(small_source, tmp_path):
+    write(solved_notebook(small_source), tmp_path / "zoe.ipynb")
+    broken = {
+        "cut": b'{"cells": [',
+        "empty": b"",
+        "list": b"[]",
+        "keys": b'{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code"}]}',
+        "bytes": b'{"cells":[],"metadata":{"a":"\xff"},"nbformat":4,"nbformat_minor":5}',
+    }
+    for name, content in broken.items():
+        (tmp_path / f"{name}.ipynb").write_bytes(content)
+    (tmp_path / "folder.ipynb").mkdir()
+    without = solved_notebook(small_source)
+    without.cells = []
+    write(without, tmp_path / "nothing.ipynb")
+    assert grade.main([str(tmp_path), "--out", str(tmp_path / "grades.csv")]) == 0
+    with (tmp_path / "grades.csv").open(encoding="utf8") as file:
+        found = {row["notebook"]: row["status"] for row in csv.DictReader(file)}
+    assert found == {f"{name}.ipynb": "did not run to its end" for name in [*broken, "folder"]} | {
+        "nothing.ipynb": "no check in it",
+        "zoe.ipynb": "passed",
+    }
