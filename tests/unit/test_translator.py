@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
+from tools.translator.card import card
 from utils.attention import attention_maps
 from utils.corpora import translation_pairs
 from utils.models import load
@@ -217,6 +218,12 @@ def test_the_shipped_translator_translates_what_its_scores_say(name):
     assert abs(chrf - stored["test"]["greedy"]["chrf"]) < 6
     copied = sacrebleu.corpus_chrf([s for s, _ in pairs], [[reference for _, reference in pairs]]).score
     assert chrf > copied + 15
+
+
+@shipped
+def test_the_card_has_the_numbers_of_the_scores(name):
+    text = card(DATA / name, "ko" if name.endswith("ko") else "de")
+    assert (DATA / name / "README.md").read_text(encoding="utf-8") == text
 
 
 @shipped
