@@ -18,8 +18,14 @@ from tools.pipeline.products import KINDS, ROOT
 WHOLE = 20 * 60  # seconds on 2 cores
 
 
+def _passed(process: subprocess.CompletedProcess) -> bool:
+    if process.returncode < 0:
+        print(f"stopped by signal {-process.returncode}: killed from outside, or out of memory", flush=True)
+    return process.returncode == 0
+
+
 def _run(*command: str) -> bool:
-    return subprocess.run(command, cwd=ROOT).returncode == 0
+    return _passed(subprocess.run(command, cwd=ROOT))
 
 
 def _pytest(*arguments: str) -> bool:
@@ -41,7 +47,7 @@ def notebooks() -> bool:
 
 def nbval(threads: int = 1) -> bool:
     folders = [kind for kind in KINDS if any((ROOT / kind).rglob("*.ipynb"))]
-    return strict.nbval("-n", "2", "--dist", "loadfile", "--durations=5", *folders, threads=threads).returncode == 0
+    return _passed(strict.nbval("-n", "2", "--dist", "loadfile", "--durations=5", *folders, threads=threads))
 
 
 def site() -> bool:
