@@ -53,6 +53,7 @@ def kernel_environment(threads: int = 1, root: Path = ROOT) -> dict[str, str]:
         "OMP_NUM_THREADS": count,
         "MKL_NUM_THREADS": count,
         "OPENBLAS_NUM_THREADS": count,
+        "OMP_WAIT_POLICY": "PASSIVE",  # threads that wait do not take a core from those that work
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONHASHSEED": "0",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
