@@ -39,7 +39,7 @@ grade: .venv/full.stamp  ## run the notebooks of FOLDER and write what their che
 clean:  ## remove the built site and what the targets installed
 	rm -rf _build dist .venv
 
-_build/book.stamp: .venv/site.stamp $(PAGES)
+_build/book.stamp: pyproject.toml constraints.txt $(PAGES) | .venv/site.stamp
 	$(PY) -m tools.book
 
 .venv/site.stamp: pyproject.toml constraints.txt | $(PY)

@@ -15,16 +15,14 @@ from tools.pipeline.source import BEGIN
 
 TARGET = ROOT / "dist" / "attention-insights-student.zip"
 FOLDERS = ("utils", "data")
+README = ROOT / "tools" / "student_readme.md"  # the README of the copy
 FILES = (
-    "README.md",
-    "Makefile",
     "pyproject.toml",
     "requirements.txt",
     "constraints.txt",
     "LICENSE",
     "LICENSE-text",
     "CITATION.cff",
-    "assets/page.png",
 )
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same content gives the same file
 
@@ -41,11 +39,12 @@ def pack(files: Iterable[Path], target: Path, root: Path = ROOT) -> None:
     """Write the zip. A notebook that still holds a solution is refused."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in files:
+        for path in (README, *files):
             content = path.read_bytes()
             if path.suffix == ".ipynb" and BEGIN.encode() in content:
                 raise ValueError(f"{path} holds a solution: it must not reach a student")
-            entry = zipfile.ZipInfo(f"attention-insights/{path.relative_to(root).as_posix()}", LONG_AGO)
+            name = "README.md" if path == README else path.relative_to(root).as_posix()
+            entry = zipfile.ZipInfo(f"attention-insights/{name}", LONG_AGO)
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)
 

@@ -73,7 +73,7 @@ def heatmap(
         cmap=differences() if signed else amounts(),
         vmin=-limit if signed else 0.0,
         vmax=limit,
-        annot=numbers,
+        annot=matrix.round(2) + 0.0 if numbers else False,  # + 0.0: no "-0.00"
         fmt=".2f",
         square=True,
         xticklabels="auto" if columns is None else list(columns),

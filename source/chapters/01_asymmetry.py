@@ -29,7 +29,7 @@ claims.card(1)
 # - **explain** what tied weights make symmetric and what they do not, correctly for scores *and* for weights;
 # - **say** in one sentence in which direction a head reads and in which direction content moves.
 #
-# Reading takes about 30 minutes, running about 15 seconds. All of it runs live; nothing is cached.
+# Reading takes about 30 minutes, running about half a minute. All of it runs live; nothing is cached.
 
 # %% [markdown]
 # ## Two directions in one picture

@@ -131,3 +131,8 @@ def test_flow_refuses_weights_of_another_size():
 def test_an_unknown_colour_lists_the_known_ones():
     with pytest.raises(ValueError, match="query"):
         plots.colour("mauve")
+
+
+def test_numbers_in_cells_never_show_a_negative_zero():
+    axes = plots.heatmap(np.array([[-0.001, 0.5]]), signed=True, numbers=True)
+    assert [text.get_text() for text in axes.texts] == ["0.00", "0.50"]
