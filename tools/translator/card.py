@@ -91,7 +91,8 @@ The help and the interface texts of LibreOffice 7.4.7 (Debian packages), MPL-2.0
 `python -m tools.translator --target {target} --steps {recipe["steps"]} --dropout {config["dropout"]:g}`: {recipe["done"]:,} steps ({recipe["epochs"]} full epochs) of {recipe["batch_tokens"]:,} tokens,
 AdamW (β₂ 0.98), rate {recipe["rate"]:g} after {recipe["warmup"]} steps, flat for {recipe["flat"]:.0%} of the steps, then linearly down to {recipe["last_rate"]:.0%}; dropout {config["dropout"]:g},
 gradient norm at most {recipe["clip"]:g}, running average of the weights ({recipe["average"]:g}), seed {recipe["seed"]}. One thread,
-{recipe["minutes"]:.0f} minutes on a shared core, torch {recipe["torch"]}. `curve.json` has the curve and the first 200 losses.
+{recipe["minutes"]:.0f} minutes on a shared core, torch {recipe["torch"]}. `curve.json` has the curve and the first 200 losses;
+how far a run repeats is told in `data/translation/README.md`, *Reproducibility*.
 
 ## Scores
 
