@@ -109,6 +109,13 @@ def test_all_elements_draw_and_are_accessible(page, width, dark):
         seen.clean()
 
 
+def test_controls_are_tall_enough_to_tap(page):
+    with page(explorer(), curve(), quiz(), width=360) as seen:
+        controls = seen.page.locator("summary:visible, button:visible").all()
+        heights = {control.inner_text(): control.bounding_box()["height"] for control in controls}
+        assert heights and min(heights.values()) >= 24, f"below 24 px: {heights}"  # WCAG 2.2, criterion 2.5.8
+
+
 def test_mouse_changes_what_is_read(page):
     with page(explorer(), curve(), quiz()) as seen:
         figure = seen.page.locator("attention-explorer")

@@ -293,7 +293,7 @@ AttentionExplorer.style = `
   .bar { display: flex; gap: .8em; } .nan { color: var(--null); }
   .ramp { position: relative; width: 15em; height: .8em; margin: .25em .5em 1.3em; outline: 1px solid color-mix(in srgb, var(--null) 50%, transparent); }
   .ramp span { position: absolute; top: 1em; translate: -50%; line-height: 1.2; color: var(--ink); }
-  summary { cursor: pointer; color: var(--null); width: fit-content; }
+  summary { cursor: pointer; color: var(--null); width: fit-content; padding: 3px 0; }
   .scroll { max-height: 16em; overflow: auto; } caption { text-align: left; }
   table { border-collapse: collapse; font-variant-numeric: tabular-nums; } th, td { text-align: left; padding: .1em .9em .1em 0; font-weight: 400; border: 0; }
   thead th { color: var(--null); }
