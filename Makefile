@@ -28,7 +28,6 @@ test-threads: .venv/full.stamp  ## compare all notebooks once more, with 2 threa
 
 notebooks: .venv/full.stamp  ## run again what changed; NAMES="01 labs/1" or NAMES=--all chooses
 	$(PY) -m tools.notebooks $(NAMES)
-	$(PY) -m tools.site_pages
 
 student: .venv/full.stamp  ## dist/attention-insights-student.zip, without solutions
 	$(PY) -m tools.student

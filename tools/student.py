@@ -15,8 +15,9 @@ from tools.pipeline.source import BEGIN
 
 TARGET = ROOT / "dist" / "attention-insights-student.zip"
 FOLDERS = ("utils", "data")
-README = ROOT / "tools" / "student_readme.md"  # the README of the copy
+RENAMED = {"tools/student_readme.md": "README.md"}  # the copy has a README of its own
 FILES = (
+    *RENAMED,
     "pyproject.toml",
     "requirements.txt",
     "constraints.txt",
@@ -39,12 +40,12 @@ def pack(files: Iterable[Path], target: Path, root: Path = ROOT) -> None:
     """Write the zip. A notebook that still holds a solution is refused."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in (README, *files):
+        for path in files:
             content = path.read_bytes()
             if path.suffix == ".ipynb" and BEGIN.encode() in content:
                 raise ValueError(f"{path} holds a solution: it must not reach a student")
-            name = "README.md" if path == README else path.relative_to(root).as_posix()
-            entry = zipfile.ZipInfo(f"attention-insights/{name}", LONG_AGO)
+            name = path.relative_to(root).as_posix()
+            entry = zipfile.ZipInfo(f"attention-insights/{RENAMED.get(name, name)}", LONG_AGO)
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import zipfile
 
 import pytest
@@ -21,6 +22,16 @@ def test_the_students_zip_holds_no_solution(tmp_path):
         assert not [n for n in names if "/source/" in n or "/solutions/" in n or "/tests/" in n]
         assert {"attention-insights/requirements.txt", "attention-insights/utils/exercises.py"} <= set(names)
         assert not [n for n in names if n.endswith(".ipynb") and b"BEGIN SOLUTION" in archive.read(n)]
+
+
+def test_the_students_readme_names_only_what_the_zip_holds(tmp_path):
+    student.pack(student.contents(), tmp_path / "copy.zip")
+    with zipfile.ZipFile(tmp_path / "copy.zip") as archive:
+        readme = archive.read("attention-insights/README.md").decode("utf8")
+        names = archive.namelist()
+    folders = set(re.findall(r"`(\w+/)`", readme))
+    assert "make " not in readme and {"labs/", "chapters/"} <= folders
+    assert [f for f in folders if not any(n.startswith(f"attention-insights/{f}") for n in names)] == []
 
 
 def test_the_same_content_gives_the_same_zip(tmp_path):
