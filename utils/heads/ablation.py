@@ -64,7 +64,7 @@ def head_outputs(
 
         return hook
 
-    with evaluating(model), _without_gates(chosen), ExitStack() as stack:
+    with evaluating(model), _without_gates(attentions(model)), ExitStack() as stack:
         for each in chosen:
             stack.callback(each.output.register_forward_pre_hook(keep(each)).remove)
         for current in checked_batches(batches):
@@ -92,9 +92,9 @@ def _replace(
 
 
 @contextmanager
-def _without_gates(chosen: list[Attention]) -> Iterator[None]:
+def _without_gates(found: list[Attention]) -> Iterator[None]:
     """Within the scope the gates and ablations of scopes around it do nothing."""
-    hooks = [hook for each in chosen for hook in each.output._forward_pre_hooks.values() if isinstance(hook, GateHook)]
+    hooks = [hook for each in found for hook in each.output._forward_pre_hooks.values() if isinstance(hook, GateHook)]
     changes = [hook.change for hook in hooks]
     try:
         for hook in hooks:
