@@ -1,7 +1,8 @@
-"""Models and tokenizers for every notebook: three that need no network, and any Hugging Face model by name.
+"""Models and tokenizers for every notebook: some that need no network, and any Hugging Face model by name.
 
 ``load()`` gives MiniLM (all-MiniLM-L6-v2: 6 layers, 12 heads, width 384) out of an installed package. The translators
-lie in ``data/``. Any other name is a local folder or a name on the Hugging Face Hub.
+lie in ``data/``; the three small ones differ in their seed alone. Any other name is a local folder or a name on the
+Hugging Face Hub.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-EMBEDDED = ("minilm", "translator", "translator-ko")
+SMALL = ("translator-small-1", "translator-small-2", "translator-small-3")
+EMBEDDED = ("minilm", "translator", "translator-ko", *SMALL)
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HUB_TIMEOUT = 5.0  # seconds before an unreachable hub is given up
 HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)

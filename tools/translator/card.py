@@ -6,8 +6,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from utils.translator import TranslatorConfig
+
 LANGUAGES = {"de": "German", "ko": "Korean"}
-BARS = {"de": ("bleu", 36.0), "ko": ("chrf", 35.0)}  # what a model must reach to be shipped
+BARS = {"translator": ("bleu", 36.0), "translator-ko": ("chrf", 35.0)}  # what a model must reach to be shipped
+SIZES = ("d_model", "ffn_dim", "decoder_layers")
 
 
 def order(removed: dict[str, dict[str, float]], measure: str) -> list[str]:
@@ -62,18 +65,37 @@ def removal(removed: dict) -> str:
     return "\n".join(rows)
 
 
+def command(target: str, recipe: dict, config: dict) -> str:
+    """The command that trains such a model: what differs from the defaults is named."""
+    shape = TranslatorConfig()
+    sizes = [(f"--{name.replace('_', '-')}", config[name]) for name in SIZES if config[name] != getattr(shape, name)]
+    options = [("--target", target), *sizes, ("--steps", recipe["steps"]), ("--dropout", f"{config['dropout']:g}")]
+    options += [("--seed", recipe["seed"])] if recipe["seed"] != 1 else []
+    return " ".join(["python -m tools.translator", *(f"{name} {value}" for name, value in options)])
+
+
+def verdict(name: str, scores: dict) -> str:
+    """Whether a model reaches the score it is shipped for; nothing for a model without such a bar."""
+    if name not in BARS:
+        return ""
+    measure, bar = BARS[name]
+    found = {
+        "page-disjoint": scores["test-pages"]["greedy"][measure],
+        "strict, without near-duplicates": scores["test"]["greedy"][measure],
+    }
+    said = ", ".join(
+        f"{which} {value:.1f} ({'reached' if value >= bar else 'not reached'})" for which, value in found.items()
+    )
+    return f"Bar: {'BLEU' if measure == 'bleu' else 'chrF'} ≥ {bar:g}, greedy: {said}. "
+
+
 def card(folder: Path, target: str) -> str:
     """The text of README.md for the model in ``folder``."""
     scores, curve, config = (
         json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("scores", "curve", "config")
     )
     recipe, heads, speed, greedy = curve["recipe"], scores["heads"], scores["speed"], scores["test"]["greedy"]
-    measure, bar = BARS[target]
     size = (folder / "model.safetensors").stat().st_size / 1e6
-    verdicts = ", ".join(
-        f"{label} {scores[name]['greedy'][measure]:.1f} ({'reached' if scores[name]['greedy'][measure] >= bar else 'not reached'})"
-        for name, label in (("test-pages", "page-disjoint"), ("test", "strict, without near-duplicates"))
-    )
     return f"""# {folder.name}: English to {LANGUAGES[target]}
 
 A small translation Transformer to study attention in: {config["encoder_layers"]} encoder layers and
@@ -88,7 +110,7 @@ The help and the interface texts of LibreOffice 7.4.7 (Debian packages), MPL-2.0
 
 ## Recipe
 
-`python -m tools.translator --target {target} --steps {recipe["steps"]} --dropout {config["dropout"]:g}`: {recipe["done"]:,} steps ({recipe["epochs"]} full epochs) of {recipe["batch_tokens"]:,} tokens,
+`{command(target, recipe, config)}`: {recipe["done"]:,} steps ({recipe["epochs"]} full epochs) of {recipe["batch_tokens"]:,} tokens,
 AdamW (β₂ 0.98), rate {recipe["rate"]:g} after {recipe["warmup"]} steps, flat for {recipe["flat"]:.0%} of the steps, then linearly down to {recipe["last_rate"]:.0%}; dropout {config["dropout"]:g},
 gradient norm at most {recipe["clip"]:g}, running average of the weights ({recipe["average"]:g}), seed {recipe["seed"]}. One thread,
 {recipe["minutes"]:.0f} minutes on a shared core, torch {recipe["torch"]}. `curve.json` has the curve and the first 200 losses;
@@ -98,7 +120,7 @@ how far a run repeats is told in `data/translation/README.md`, *Reproducibility*
 
 {table(scores)}
 
-Bar: {measure.replace("bleu", "BLEU").replace("chrf", "chrF")} ≥ {bar:g}, greedy: {verdicts}. Loss on the test set {scores["test"]["nll"]:.2f} nats a token.
+{verdict(folder.name, scores)}Loss on the test set {scores["test"]["nll"]:.2f} nats a token.
 {speed["sentences"]} test sentences are translated greedily in {speed["processor seconds"]:.1f} processor seconds on one thread.
 Signatures: `{greedy["bleu_signature"]}`, `{greedy["chrf_signature"]}`.
 "Word by word" replaces every word by its likeliest translation (IBM model 1 on the same training pairs); "copy" leaves English.

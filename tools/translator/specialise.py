@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from tools.translator.evaluate import bleu, nll
 from tools.translator.extract import Pair
+from utils.heads import ablated, heads_of
 from utils.models import untrained
 from utils.translator import Translator, translate
 
@@ -36,22 +34,6 @@ def offset_shares(model: Translator, ids: list[list[int]]) -> dict[int, list[lis
     }
 
 
-@contextmanager
-def without(model: Translator, kind: str) -> Iterator[None]:
-    """Within the scope all heads of one kind ("encoder", "decoder", "cross") give 0 before their output projection."""
-    layers = model.encoder.layers if kind == "encoder" else model.decoder.layers
-    attentions = [layer.cross_attention if kind == "cross" else layer.attention for layer in layers]
-    hooks = [
-        attention.output.register_forward_pre_hook(lambda _, inputs: (torch.zeros_like(inputs[0]),))
-        for attention in attentions
-    ]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
 def specialisation(
     model: Translator, tokenizer: PreTrainedTokenizerBase, pairs: list[Pair], target: str, sentences: int = 300
 ) -> dict:
@@ -66,7 +48,7 @@ def specialisation(
     ]
     removed = {}
     for kind in ("nothing", "encoder", "decoder", "cross"):
-        with without(model, kind) if kind != "nothing" else torch.inference_mode():
+        with ablated(model, [head for head in heads_of(model) if head.kind == kind]):
             removed[kind] = {
                 "nll": round(nll(model, ids, tokenizer(references)["input_ids"]), 3),
                 "bleu": round(bleu(translate(model, tokenizer, sources), references, target), 2),
