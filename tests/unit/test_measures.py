@@ -7,11 +7,12 @@ import torch
 from families import SENTENCE
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from utils import measures
+from utils import asymmetry
 from utils.attention import attention_maps
 from utils.measures import (
     argmax_offset_share,
     attention_distance,
+    confidence,
     double_centered,
     entropy,
     normalized_entropy,
@@ -120,6 +121,20 @@ def test_sink_share_is_read_by_ordinary_queries_only():
         sink_share(weights, [True] * 3)
 
 
+def test_confidence_is_the_mean_greatest_weight_on_ordinary_tokens():
+    weights = torch.tensor([[1.0, 0, 0], [0.5, 0.1, 0.4], [0.2, 0.7, 0.1]])
+    assert confidence(weights) == pytest.approx((1 + 0.5 + 0.7) / 3)
+    first = torch.tensor([True, False, False])
+    assert confidence(weights, first) == pytest.approx((0 + 0.4 + 0.7) / 3)
+    assert confidence(weights, first, first) == pytest.approx((0.4 + 0.7) / 2)
+    assert confidence(weights[:2], special_queries=[False, True]) == 1  # maps of cross-attention are rectangular
+    assert confidence(torch.full((4, 6, 5), 0.2)).tolist() == pytest.approx([0.2] * 4)  # the null model
+    with pytest.raises(ValueError, match=r"special_keys must be a mask of 3 keys, got the shape \(2,\)"):
+        confidence(weights, [True, False])
+    with pytest.raises(ValueError, match="all queries are special"):
+        confidence(weights, special_queries=[True] * 3)
+
+
 PREFIXES = {"bert": "encoder.layer.", "distilbert": "transformer.layer.", "gpt2": "transformer.h."}
 PREFIXES |= {"llama": "model.layers.", "bart": "model.encoder.layers.", "marian": "model.encoder.layers."}
 PREFIXES |= {"t5": "encoder.block.", "translator": "encoder.layers."}
@@ -131,7 +146,7 @@ def test_scores_from_the_weights_give_the_models_own_attention(make, name):
     family = make(name)
     seen = []
     for path, module in family.model.named_modules():
-        if path.startswith(PREFIXES[name] + "0") and measures._projections(module):
+        if path.startswith(PREFIXES[name] + "0") and asymmetry._projections(module):
             module.register_forward_pre_hook(
                 lambda _, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True
             )
@@ -183,7 +198,7 @@ def test_a_model_without_projections_is_refused_by_name():
 
 
 def test_products_that_would_not_fit_are_refused(tiny_bert, monkeypatch):
-    monkeypatch.setattr(measures, "MAX_BYTES", 1000)
+    monkeypatch.setattr(asymmetry, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="3 layers of 4 products 32 × 32"):
         query_key_products(tiny_bert.model)
 
