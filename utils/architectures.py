@@ -92,6 +92,8 @@ class Attention:
 
     def split(self, joined: Tensor) -> Tensor:
         """What enters the output projection, (..., heads · d_head), by head: (..., heads, d_head)."""
+        if not self.heads:
+            joined = joined[..., :0]  # zeros that stand for a head when none is left
         return joined.unflatten(-1, (len(self.heads), self.size))
 
     def values(self, projected: Tensor) -> Tensor:

@@ -19,14 +19,14 @@ SOURCES = sorted({product.source for product in all_products()})
 WITH_CLAIMS = [source for source in SOURCES if source.parent.name in ("chapters", "labs")]
 NAME = {"ids": lambda source: f"{source.parent.name}/{source.stem}"}
 
-# Runs before the notebook: MiniLM keeps its shape and its tokenizer, and loses everything it has learned.
+# Runs before the notebook: the book's models keep shape and tokenizer, and lose everything they have learned.
 RANDOM_WEIGHTS = """
 def _swap():
     from utils import models
     original = models.load
     def load(name="minilm", **options):
         loaded = original(name, **options)
-        return loaded._replace(model=models.untrained(loaded.model, seed=12345)) if name == "minilm" else loaded
+        return loaded._replace(model=models.untrained(loaded.model, seed=12345)) if name in models.EMBEDDED else loaded
     models.load = load
 _swap()
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -12,13 +13,33 @@ from utils.attention.extraction import MAX_BYTES, groups
 from utils.attention.inputs import encode_target, encoder_decoder, inputs_for, longest, start_of_decoder
 from utils.attention.reading import Plan
 from utils.attention.scope import extracting
+from utils.attention.tables import OFFSETS, REACH, Sums, frame_of
 from utils.attention.tokens import Encoded, encode
 
 BATCH_BYTES = 2**26  # weights of one batch: 64 MiB
-OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
-REACH = 16  # the farthest offset that can be a head's best one
 
-Sums = dict[str, Tensor]
+
+class Reading(NamedTuple):
+    """One layer of some texts: weights (texts, heads, queries, keys) in float64, and what its rows and columns are.
+
+    queries, keys: the pieces of each text. reads (texts, queries): ordinary rows, which statistics count; ordinary
+    (texts, keys): ordinary columns. sink (texts, keys): special ones, or the first of a text without any; sink_rows
+    (texts, queries): rows that can choose between the two. readable (texts, 1, queries, keys): what a row may read.
+    Padding is in none of the masks.
+    """
+
+    kind: str
+    weights: Tensor
+    queries: list[Encoded]
+    keys: list[Encoded]
+    reads: Tensor
+    ordinary: Tensor
+    sink: Tensor
+    sink_rows: Tensor
+    readable: Tensor
+
+
+More = Callable[[Reading], dict[str, tuple[Tensor, Tensor]]]
 
 
 def head_statistics(
@@ -30,6 +51,7 @@ def head_statistics(
     special: str = "keep",
     per_text: bool = False,
     max_bytes: int = MAX_BYTES,
+    more: More | None = None,
 ) -> pd.DataFrame:
     """A row a head, with means over all ordinary query tokens of all texts. Special tokens are no readers here.
 
@@ -46,6 +68,8 @@ def head_statistics(
     compare: distance, self, offset and arg-max columns are NaN. per_text: a row a text and head, column ``text``.
     Texts that were cut are named in ``frame.attrs["notices"]``. Padding never counts: a text has the same statistics
     alone and in company.
+    more: a function that adds columns. It is called with a ``Reading`` a layer and batch, and returns for each new
+    column a sum over rows and the number of these rows, both (texts, heads); the column is their ratio over all texts.
     """
     if special not in ("keep", "drop"):
         raise ValueError(f'special must be "keep" or "drop", got {special!r}')
@@ -65,12 +89,12 @@ def head_statistics(
             for kind in list(found):
                 queries, keys = (read if kind in ("encoder", plan.stack) else written), read
                 keys = written if kind == "decoder" and written else read
-                part = _sums(kind, found.pop(kind), queries, keys, drop=special == "drop")
+                part = _sums(kind, found.pop(kind), queries, keys, drop=special == "drop", more=more)
                 for row, index in enumerate(batch):
                     sums[index][kind] = {name: each[:, :, row] for name, each in part.items()}
         shared = {kind: groups(model, heads[0]) for kind, heads in plan.heads.items()}
     notices = [notice for text in [*sources, *(decoded or [])] for notice in text.notices if " kept " in notice]
-    return _frame(sums, wanted, shared, per_text, notices)
+    return frame_of(sums, wanted, shared, per_text, notices)
 
 
 def _listed(texts: list[str], name: str) -> list[str]:
@@ -111,22 +135,32 @@ def _batches(
     yield batch
 
 
-def _sums(kind: str, layers: list[Tensor], queries: list[Encoded], keys: list[Encoded], *, drop: bool) -> Sums:
+def _sums(
+    kind: str, layers: list[Tensor], queries: list[Encoded], keys: list[Encoded], *, drop: bool, more: More | None
+) -> Sums:
     """Sums over the ordinary rows of each text: tensors (layers, heads, texts) or (layers, heads, texts, offsets)."""
-    reads, ordinary, sink = _masks(queries, keys)
+    masks = _masks(kind, queries, keys)
     parts = []
     for index in range(len(layers)):
-        parts.append(_layer_sums(kind, layers[index].cpu().double(), reads, ordinary, sink, drop))
+        reading = Reading(kind, layers[index].cpu().double(), queries, keys, *masks)
+        part = _layer_sums(reading, drop)
+        for name, (total, rows) in (more(reading) if more else {}).items():
+            part |= {f"more:{name}": total, f"rows:{name}": rows}
+        parts.append(part)
         layers[index] = None
     return {name: torch.stack([part[name].transpose(0, 1) for part in parts]) for name in parts[0]}
 
 
-def _masks(queries: list[Encoded], keys: list[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
-    """Ordinary queries (texts, queries), ordinary keys and sink keys (texts, keys); padding is in none of them."""
+def _masks(kind: str, queries: list[Encoded], keys: list[Encoded]) -> tuple[Tensor, ...]:
+    """The masks of a ``Reading``."""
     reads = _padded([[not mark for mark in text.special] for text in queries])
     ordinary = _padded([[not mark for mark in text.special] for text in keys])
     sink = _padded([text.special if any(text.special) else [True] + [False] * (len(text) - 1) for text in keys])
-    return reads, ordinary, sink
+    sink_rows = reads & (ordinary & ~sink).any(-1, keepdim=True)
+    first_is_sink = (ordinary & sink).any(-1)  # no special token: the first token stands for one, and does not read
+    sink_rows[:, 0] &= ~first_is_sink if kind != "cross" else True
+    readable = (ordinary | sink)[:, None, None].repeat(1, 1, reads.shape[1], 1)
+    return reads, ordinary, sink, sink_rows, readable.tril() if kind == "decoder" else readable
 
 
 def _padded(rows: list[list[bool]]) -> Tensor:
@@ -134,23 +168,17 @@ def _padded(rows: list[list[bool]]) -> Tensor:
     return torch.tensor([row + [False] * (longest_row - len(row)) for row in rows])
 
 
-def _layer_sums(kind: str, weights: Tensor, reads: Tensor, ordinary: Tensor, sink: Tensor, drop: bool) -> Sums:
-    """The same for one layer: weights (texts, heads, queries, keys) give tensors (texts, heads, …)."""
-    present = (ordinary | sink)[:, None, None]
-    sink_rows = reads & (ordinary & ~sink).any(-1, keepdim=True)
-    first_is_sink = (ordinary & sink).any(-1)  # no special token: the first token stands for one, and does not read
-    sink_rows[:, 0] &= ~first_is_sink if kind != "cross" else True
-    on_sink = (weights * sink[:, None, None]).sum(-1)
-    ordinary_weights = weights.masked_fill(~ordinary[:, None, None], 0.0)
+def _layer_sums(reading: Reading, drop: bool) -> Sums:
+    """The same for one layer: tensors (texts, heads, …)."""
+    weights, readable = reading.weights, reading.readable
+    ordinary = reading.ordinary[:, None, None]
+    on_sink = (weights * reading.sink[:, None, None]).sum(-1)
+    ordinary_weights = weights.masked_fill(~ordinary, 0.0)
     if drop:
         left = ordinary_weights.sum(-1, keepdim=True)
         weights = torch.where(left > 0, ordinary_weights / left.where(left > 0, 1.0), 0.0)
-        present = ordinary[:, None, None]
-    readable = present.expand(-1, -1, weights.shape[2], -1)
-    if kind == "decoder":
-        readable = readable & torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
-    readable = readable.sum(-1)
-    rows = reads[:, None]
+        readable = readable & ordinary
+    readable, rows, sink_rows = readable.sum(-1), reading.reads[:, None], reading.sink_rows[:, None]
     row_entropy = torch.special.entr(weights).sum(-1)
     choice = rows & (readable > 1)
     sums = {
@@ -158,10 +186,10 @@ def _layer_sums(kind: str, weights: Tensor, reads: Tensor, ordinary: Tensor, sin
         "entropy": _total(row_entropy, rows),
         "choices": _total(torch.ones_like(row_entropy), choice),
         "normalized_entropy": _total(row_entropy / readable.clamp(min=2).log(), choice),
-        "sink_rows": _total(torch.ones_like(row_entropy), sink_rows[:, None]),
-        "sink_share": _total(on_sink, sink_rows[:, None]),
+        "sink_rows": _total(torch.ones_like(row_entropy), sink_rows),
+        "sink_share": _total(on_sink, sink_rows),
     }
-    return sums if kind == "cross" else sums | _position_sums(weights, ordinary_weights, rows)
+    return sums if reading.kind == "cross" else sums | _position_sums(weights, ordinary_weights, rows)
 
 
 def _position_sums(weights: Tensor, ordinary_weights: Tensor, rows: Tensor) -> Sums:
@@ -183,58 +211,3 @@ def _position_sums(weights: Tensor, ordinary_weights: Tensor, rows: Tensor) -> S
 
 def _total(values: Tensor, rows: Tensor) -> Tensor:
     return (values * rows).sum(-1)
-
-
-def _frame(
-    sums: list[dict[str, Sums]],
-    wanted: dict[str, list[int]],
-    shared: dict[str, list[int]],
-    per_text: bool,
-    notices: list[str],
-) -> pd.DataFrame:
-    """The table out of the sums of each text: added up, or a block a text."""
-    blocks = []
-    for kind in wanted:
-        parts = [text[kind] for text in sums]
-        if not per_text:
-            parts = [{name: torch.stack([part[name] for part in parts]).sum(0) for name in parts[0]}]
-        for index, part in enumerate(parts):
-            block = _block(kind, part, shared[kind])
-            blocks.append(block.assign(text=index) if per_text else block)
-    frame = pd.concat(blocks, ignore_index=True)
-    if not frame["best_offset"].isna().any():
-        frame["best_offset"] = frame["best_offset"].astype(int)
-    frame.attrs["notices"] = list(dict.fromkeys(notices))
-    return frame
-
-
-def _block(kind: str, part: Sums, shared: list[int]) -> pd.DataFrame:
-    """Means of one kind: a row a head."""
-    n_layers, n_heads = part["tokens"].shape
-    rows = part["tokens"]
-    nothing = torch.full_like(rows, torch.nan)
-    place = torch.cartesian_prod(torch.arange(n_layers), torch.arange(n_heads))
-    columns = {
-        "tokens": rows,
-        "entropy": part["entropy"] / rows,
-        "normalized_entropy": part["normalized_entropy"] / part["choices"],
-        "distance": part["distance"] / rows if "distance" in part else nothing,
-        "sink_share": part["sink_share"] / part["sink_rows"],
-        "self_share": nothing,
-        "best_offset": nothing,
-        "best_offset_share": nothing,
-    }
-    shares = {f"{name}_{offset}": nothing for name in ("offset", "argmax") for offset in OFFSETS}
-    if kind != "cross":
-        highest = part["argmax"].max(-1)
-        columns["best_offset"] = (highest.indices - REACH).double()
-        columns["best_offset_share"] = highest.values / rows
-        shares |= {f"offset_{offset}": part["offsets"][..., i] / rows for i, offset in enumerate(OFFSETS)}
-        shares |= {f"argmax_{offset}": part["argmax"][..., offset + REACH] / rows for offset in OFFSETS}
-        columns["self_share"] = shares["offset_0"]
-    frame = pd.DataFrame({name: each.flatten().numpy() for name, each in (columns | shares).items()})
-    frame.insert(0, "kind", kind)
-    frame.insert(1, "layer", place[:, 0].numpy())
-    frame.insert(2, "head", place[:, 1].numpy())
-    frame.insert(3, "group", [shared[head] for head in place[:, 1].tolist()])
-    return frame.astype({"tokens": int})
