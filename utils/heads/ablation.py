@@ -28,20 +28,25 @@ def ablated(
     that the layers above may never have seen; the mean keeps the constant part of a head, resampling its spread too.
     reference: batches of other data, run through the model without any gates. Scopes nest.
     """
+    check_mode(mode, reference)
+    found = attentions(model)
+    rows = _rows(found, resolve(model, heads))
+    pools = {} if mode == "zero" else head_outputs(model, reference, [found[i] for i in rows])
+    generator = torch.Generator().manual_seed(seed)
+    with hooked(
+        (found[i], replacement(found[i], index, mode, pools.get(found[i].name), generator)) for i, index in rows.items()
+    ):
+        yield
+
+
+def check_mode(mode: str, reference: Iterable[Batch] | None) -> None:
+    """Raises ValueError for a mode that does not exist or does not go with the reference."""
     if mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     if mode != "zero" and reference is None:
         raise ValueError(f'mode "{mode}" needs reference=[batches of other data], or take mode="zero"')
     if mode == "zero" and reference is not None:
         raise ValueError('mode "zero" uses no reference: leave it out, or take mode="mean"')
-    found = attentions(model)
-    rows = _rows(found, resolve(model, heads))
-    pools = {} if mode == "zero" else head_outputs(model, reference, [found[i] for i in rows])
-    generator = torch.Generator().manual_seed(seed)
-    with hooked(
-        (found[i], _replace(found[i], index, mode, pools.get(found[i].name), generator)) for i, index in rows.items()
-    ):
-        yield
 
 
 @torch.no_grad()
@@ -72,7 +77,7 @@ def head_outputs(
     return {name: _thinned(torch.cat(parts)) for name, parts in kept.items()}
 
 
-def _replace(
+def replacement(
     attention: Attention, index: list[int], mode: str, pool: Tensor | None, generator: torch.Generator
 ) -> Change:
     """Put zeros, the mean of a pool (tokens, heads, d_head), or random members of it in place of some heads."""
