@@ -21,8 +21,10 @@ from utils.asymmetry import (
     square,
     symmetry_score,
 )
+from utils.dependencies import Arc, Parse, dependency_scores
 from utils.nulls import null_maps, null_states, permuted_maps
-from utils.roles import positional_heads, roles
+from utils.roles import head_roles, positional_heads, roles, token_counts
+from utils.similarity import head_similarity, match_heads
 from utils.spectra import (
     Spectrum,
     cumulative_spectrum,
@@ -35,15 +37,21 @@ from utils.spectra import (
 )
 
 __all__ = [
+    "Arc",
+    "Parse",
     "QueryKey",
     "Spectrum",
     "argmax_offset_share",
     "attention_distance",
     "confidence",
     "cumulative_spectrum",
+    "dependency_scores",
     "double_centered",
     "effective_rank",
     "entropy",
+    "head_roles",
+    "head_similarity",
+    "match_heads",
     "needed_rank",
     "normalized_entropy",
     "null_maps",
@@ -61,6 +69,7 @@ __all__ = [
     "spectrum",
     "stable_rank",
     "symmetry_score",
+    "token_counts",
 ]
 
 
