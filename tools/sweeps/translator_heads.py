@@ -1,0 +1,139 @@
+"""What the translator's heads are worth, one attention type at a time, without any training.
+
+python -m tools.sweeps.translator_heads   about 25 minutes on one core; writes data/sweeps/translator-heads.json
+
+Heads are ranked on validation pairs and judged on test pairs. Chapters 3 and 4 and Lab 3 read the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import pandas as pd
+import torch
+from torch.nn import functional
+from tqdm import tqdm
+
+from tools.sweeps.record import made, write
+from tools.translator.evaluate import bleu, nll
+from tools.translator.train import tensors
+from utils.architectures import KINDS
+from utils.corpora import translation_pairs
+from utils.heads import Head, ablated, heads_of
+from utils.importance import importance
+from utils.models import DATA, load, sha256
+from utils.pruning import random_order
+from utils.translator import translate
+
+RANKED, JUDGED, SEEDS = 300, 400, 3  # validation pairs, test pairs, random orders
+FRACTIONS = [step / 10 for step in range(11)]
+SCORES = ("absolute", "signed")
+
+
+class Judge:
+    """Loss and BLEU of a translator on the first test pairs."""
+
+    def __init__(self, tokenizer, split: str = "test", pairs: int | None = JUDGED):
+        self.tokenizer = tokenizer
+        self.sources, self.references = map(list, zip(*translation_pairs(split)[:pairs], strict=True))
+        self.ids = tokenizer(self.sources)["input_ids"], tokenizer(self.references)["input_ids"]
+
+    def nll(self, model) -> float:
+        """Nats a token of the reference."""
+        return round(nll(model, *self.ids), 4)
+
+    def bleu(self, model) -> float:
+        """sacreBLEU of the greedy translations."""
+        return round(bleu(translate(model, self.tokenizer, self.sources), self.references, "de"), 2)
+
+    def both(self, model) -> dict[str, float]:
+        return {"nll": self.nll(model), "bleu": self.bleu(model)}
+
+
+def batches(tokenizer, split: str, pairs: int, size: int = 50) -> list[dict[str, torch.Tensor]]:
+    """Batches of the model's inputs for the first pairs of a split."""
+    chosen = translation_pairs(split)[:pairs]
+    sources, targets = (tokenizer([pair[side] for pair in chosen])["input_ids"] for side in (0, 1))
+    return [tensors(sources, targets, list(range(i, min(i + size, pairs)))) for i in range(0, pairs, size)]
+
+
+def loss_of_texts(outputs, batch) -> torch.Tensor:
+    """Mean loss of each text (texts,), in nats a token."""
+    losses = functional.cross_entropy(outputs.logits.mT, batch["labels"], reduction="none")
+    return losses.sum(-1) / (batch["labels"] != -100).sum(-1)
+
+
+def orders(frame: pd.DataFrame, kind: str) -> Iterator[tuple[str, int | None, list[Head]]]:
+    """(name, seed, heads of a kind from the least important on)."""
+    rows = frame if kind == "all" else frame[frame["kind"] == kind]
+    for score in SCORES:
+        ranked = rows.sort_values(score)
+        yield score, None, [Head(row.layer, row.head, row.kind) for row in ranked.itertuples()]
+    heads = [Head(row.layer, row.head, row.kind) for row in rows.itertuples()]
+    for seed in range(SEEDS):
+        yield "random", seed, random_order(heads, seed)
+
+
+def curves(model, judge: Judge, frame: pd.DataFrame) -> Iterator[dict]:
+    """Loss and BLEU with a growing share of one kind's heads (or of all heads) taken out, in every order."""
+    for kind in tqdm([*KINDS, "all"], desc="curves"):
+        for name, seed, order in orders(frame, kind):
+            for fraction in FRACTIONS:
+                out = order[: round(fraction * len(order))]
+                with ablated(model, out) if out else nullcontext():
+                    found = judge.both(model)
+                yield {
+                    "kind": kind,
+                    "order": name,
+                    "seed": seed,
+                    "fraction": fraction,
+                    "kept": len(order) - len(out),
+                } | found
+
+
+def single(model, judge: Judge) -> Iterator[dict]:
+    """Every head taken out alone: the change of loss and BLEU."""
+    full = judge.both(model)
+    for head in tqdm(heads_of(model), desc="one head out"):
+        with ablated(model, [head]):
+            found = judge.both(model)
+        changes = {name: round(found[name] - full[name], 4) for name in full}
+        yield {"kind": head.kind, "layer": head.layer, "head": head.head} | changes
+
+
+def one_left(model, judge: Judge, chooser: Judge) -> Iterator[dict]:
+    """Of each layer all heads taken out but the one that leaves the lowest loss on validation pairs."""
+    heads = heads_of(model)
+    for kind, layer in tqdm(dict.fromkeys((head.kind, head.layer) for head in heads), desc="one head left"):
+        mates = [head for head in heads if (head.kind, head.layer) == (kind, layer)]
+        losses = {}
+        for head in mates:
+            with ablated(model, [mate for mate in mates if mate != head]):
+                losses[head] = chooser.nll(model)
+        best = min(losses, key=losses.get)
+        with ablated(model, [mate for mate in mates if mate != best]):
+            yield {"kind": kind, "layer": layer, "head": best.head} | judge.both(model)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    model, tokenizer = load("translator")
+    judge, chooser = Judge(tokenizer), Judge(tokenizer, "validation", RANKED)
+    frame = importance(model, batches(tokenizer, "validation", RANKED), loss_of_texts).round(6)
+    facts = {"model": sha256(DATA / "translator" / "model.safetensors"), "ranked on": f"validation, first {RANKED}"}
+    write(
+        "translator-heads",
+        {
+            "made": made("translator_heads", **facts, **{"judged on": f"test, first {JUDGED}", "seeds": SEEDS}),
+            "full": judge.both(model),
+            "importance": frame.to_dict("records"),
+            "one head out": list(single(model, judge)),
+            "one head left": list(one_left(model, judge, chooser)),
+            "curves": list(curves(model, judge, frame)),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
