@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from utils.architectures import attentions
-from utils.attention import MultiHeadAttention
+from utils.attention import MultiHeadAttention, attention_maps, head_statistics, rollout
 from utils.heads import Head, gated, heads_of
 from utils.pruning import prune, removed
 
@@ -356,3 +356,64 @@ def test_any_set_of_heads_in_any_number_of_rounds(make, name, data):
 
 
 CACHE: dict[str, nn.Module] = {}
+
+
+# --- maps of pruned models
+
+TEXTS = ["The cat sat on the mat.", "A dog ran."]
+
+
+@pytest.mark.parametrize("name", PRUNED)
+def test_maps_of_a_pruned_model_have_original_numbers_and_nan_where_heads_were_removed(make, name):
+    family = make(name)
+    heads = [Head(0, 1), Head(1, 0)] + [Head(1, head) for head in range(8)]
+    kind, n_heads = KINDS[name][0], len([head for head in heads_of(family.model) if head[::2] == (0, KINDS[name][0])])
+    gone = {Head(head.layer, head.head, kind) for head in heads if head.head < n_heads}
+    pruned = prune(family.model, gone)
+    found = attention_maps(pruned, family.tokenizer, TEXTS[0], family.target)[kind]
+    whole = attention_maps(family.model, family.tokenizer, TEXTS[0], family.target)[kind]
+    assert found.weights.shape == whole.weights.shape and found.groups == whole.groups
+    for layer, head in ((layer, head) for layer in found.layers for head in range(n_heads)):
+        weights = found.weights[layer, head]
+        if Head(layer, head, kind) in gone:
+            assert weights.isnan().all()
+        else:
+            assert torch.allclose(weights.sum(-1), torch.ones(len(weights)), atol=1e-5)
+            assert layer or torch.allclose(weights, whole.weights[layer, head], atol=1e-5)
+    assert any(f"{len(gone)} heads" in notice for notice in found.notices)
+    assert found.words().weights[1].isnan().all() and not found.words().weights[0, 0].isnan().any()
+    if not all(found.special_queries):
+        assert found.without_special().weights[1].isnan().all()
+    only = attention_maps(pruned, family.tokenizer, TEXTS[0], family.target, layers={kind: [1]})
+    assert only[kind].weights.isnan().all()
+
+
+def test_rollout_passes_by_removed_heads(make):
+    family = make("bert")
+    gone = [Head(0, 1), *(Head(1, head) for head in range(4))]
+    maps = attention_maps(prune(family.model, gone), family.tokenizer, TEXTS[0])["encoder"]
+    rolled = rollout(maps)
+    assert torch.allclose(rolled.sum(-1), torch.ones(rolled.shape[:2]), atol=1e-5)
+    assert torch.allclose(rolled[1], rolled[0])  # a layer without heads mixes nothing
+    expected = 0.5 * torch.eye(rolled.shape[-1]) + 0.5 * maps.weights[0, [0, 2, 3]].mean(0)
+    assert torch.allclose(rolled[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("special", ["keep", "drop"])
+@pytest.mark.parametrize("name", PRUNED)
+def test_statistics_of_a_pruned_model_have_a_row_a_head_and_nan_where_heads_were_removed(make, name, special):
+    family = make(name)
+    kind = KINDS[name][0]
+    gone = [head for head in heads_of(family.model) if head.kind == kind and (head.layer == 1 or head.head == 1)]
+    targets = [families.TARGET] * 2 if family.target else None
+    found = head_statistics(prune(family.model, gone), family.tokenizer, TEXTS, targets, special=special)
+    whole = head_statistics(family.model, family.tokenizer, TEXTS, targets, special=special)
+    place = ["kind", "layer", "head", "group"]
+    assert found[place].equals(whole[place])
+    absent = [Head(row.layer, row.head, row.kind) in gone for row in found.itertuples()]
+    values = found.drop(columns=[*place, "tokens"])
+    assert values[absent].isna().all(axis=None) and (found["tokens"][absent] == 0).all()
+    there = found[[not each for each in absent]]
+    assert there["entropy"].notna().all() and (there["tokens"] > 0).all()
+    first = there[(there["layer"] == 0) & (there["kind"] == kind)]
+    assert first["entropy"].to_numpy() == pytest.approx(whole.loc[first.index, "entropy"].to_numpy(), abs=1e-5)

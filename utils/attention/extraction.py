@@ -9,6 +9,7 @@ from utils.attention.inputs import encode_target, encoder_decoder, inputs_for, l
 from utils.attention.maps import AttentionMaps, Kind
 from utils.attention.reading import Layers, Plan, lengths
 from utils.attention.scope import extracting
+from utils.attention.text import count
 from utils.attention.tokens import Encoded, encode
 
 MAX_BYTES = 2**30  # 1 GiB of weights
@@ -30,7 +31,7 @@ def attention_maps(
     says so. Row t of its decoder is the t-th token it has read, beginning with its start token.
 
     layers: the layers to keep, for all kinds, or a dictionary from kind to layers. max_bytes: refuse beforehand what
-    needs more memory than this (4 bytes a weight).
+    needs more memory than this (4 bytes a weight). Heads that were removed have NaN for weights; a notice counts them.
     For the extraction the model is in evaluation mode, in float32 and on eager attention, and afterwards exactly as it
     was. Raises TypeError or ValueError for a text with nothing to read, for layers that do not exist, for maps above
     ``max_bytes``, and for a model that does not give its weights.
@@ -73,6 +74,8 @@ def _maps(
     for index in range(len(weights)):
         stacked[index] = weights[index][0]
         weights[index] = None
+    gone = int(stacked[..., 0, 0].isnan().sum())
+    removed = [f"{count(gone, 'head')} of the {kind} removed: no weights there"] if gone else []
     return AttentionMaps(
         weights=stacked,
         queries=list(queries.labels),
@@ -83,7 +86,7 @@ def _maps(
         key_words=list(keys.words),
         special_queries=torch.tensor(queries.special),
         special_keys=torch.tensor(keys.special),
-        notices=list(dict.fromkeys([*queries.notices, *keys.notices])),
+        notices=list(dict.fromkeys([*queries.notices, *keys.notices, *removed])),
         groups=groups(model, stacked.shape[1]),
         query_word_labels=list(queries.word_labels),
         key_word_labels=list(keys.word_labels),

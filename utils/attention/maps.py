@@ -123,7 +123,7 @@ class AttentionMaps:
         ordinary = self.weights[:, :, rows].double()
         kept = ordinary[..., columns]
         left = kept.sum(dim=-1, keepdim=True)
-        weights = torch.where(left > 0, kept / left.where(left > 0, 1.0), 0.0).float()
+        weights = torch.where(left == 0, 0.0, kept / left.where(left > 0, 1.0)).float()  # NaN stays NaN
         dropped = (ordinary[..., ~columns].sum(dim=-1)).mean(dim=-1).float()
         notices = list(self.notices)
         empty, faint, total = int((left == 0).sum()), int(((left > 0) & (left < 1e-3)).sum()), left.numel()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from utils.attention.inputs import Inputs
+from utils.attention.pruned import heads_left, in_original_numbers
 from utils.attention.scope import INSTALLED, own_hooks_only
 
 Attentions = dict[str, list[Tensor]]
@@ -51,7 +52,11 @@ class Plan:
             found = read(model, short)
         stack = "decoder" if _is_causal(found.get("only")) else "encoder"
         found = {stack if kind == "only" else kind: weights for kind, weights in found.items()}
-        heads = {kind: [each.shape[1] for each in weights] for kind, weights in found.items()}
+        left = heads_left(model)
+        heads = {
+            kind: [left.get((kind, layer), (None, each.shape[1]))[1] for layer, each in enumerate(weights)]
+            for kind, weights in found.items()
+        }
         places = {kind: [sources.get(id(each)) for each in weights] for kind, weights in found.items()}
         return cls(heads, places, stack)
 
@@ -104,7 +109,7 @@ class Plan:
         )
 
     def read(self, model: nn.Module, inputs: Inputs, wanted: dict[str, list[int]]) -> Attentions:
-        """The weights of the wanted layers; those of other layers are let go while the model runs."""
+        """The weights of the wanted layers, NaN for removed heads; other layers are let go while the model runs."""
         with own_hooks_only(model):
             # Before transformers' hooks, which keep the weights, and after those of the caller where that is possible.
             first = any(INSTALLED in module.__dict__ for module in model.modules())
@@ -113,6 +118,9 @@ class Plan:
                     if place is not None and layer not in wanted.get(kind, ()):
                         place[0].register_forward_hook(_without(place[1]), prepend=first)
             found = read(model, inputs, wanted, self.stack)
+        for (kind, layer), (heads, of) in heads_left(model).items():
+            if layer in wanted.get(kind, ()) and len(heads) < of:
+                found[kind][layer] = in_original_numbers(found[kind][layer], heads, of)
         return {kind: [found[kind][layer] for layer in layers] for kind, layers in wanted.items()}
 
 

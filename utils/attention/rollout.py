@@ -17,7 +17,8 @@ def rollout(maps: AttentionMaps | Tensor, fusion: str = "mean", residual: float 
     """Rollout after each layer: (layers, queries, keys). Rows sum to 1; row i: from which inputs position i was mixed.
 
     maps: self-attention of all layers, from layer 0 on, or weights (layers, heads, n, n). fusion: how the heads of a
-    layer become one matrix ("mean" as in the paper; "max" and "min" are common variants; rows are renormalised).
+    layer become one matrix ("mean" as in the paper; "max" and "min" are common variants; rows are renormalised;
+    heads that were removed from a model are left out).
     residual: the share of the skip connection, as if each layer were residual·I + (1 − residual)·A. Then the layers
     are multiplied: R_l = A_l R_(l−1). Values, norms and feed-forward parts are left out, so it is a bound on
     attention's paths, not on the information that flows.
@@ -37,7 +38,8 @@ def rollout(maps: AttentionMaps | Tensor, fusion: str = "mean", residual: float 
         raise ValueError("rollout needs self-attention: positions of cross-attention belong to two texts")
     if isinstance(maps, AttentionMaps) and maps.layers != list(range(len(maps.layers))):
         raise ValueError(f"rollout needs every layer from 0 on, got {numbers(maps.layers)}: extract without layers=")
-    fused = FUSIONS[fusion](weights.double())
+    read = isinstance(maps, AttentionMaps)
+    fused = torch.stack([_fused(layer.double(), fusion, read) for layer in weights])
     identity = torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
     total = fused.sum(-1, keepdim=True)
     fused = torch.where(total == 0, identity, fused / total.where(total != 0, 1.0))  # NaN stays NaN
@@ -46,3 +48,12 @@ def rollout(maps: AttentionMaps | Tensor, fusion: str = "mean", residual: float 
     for step in steps[1:]:
         rolled.append(step @ rolled[-1])
     return torch.stack(rolled).float()
+
+
+def _fused(layer: Tensor, fusion: str, read: bool) -> Tensor:
+    """One matrix (n, n) for a layer (heads, n, n); in maps ``read`` out of a model, NaN marks heads that were removed.
+
+    Zeros if all were.
+    """
+    there = ~layer.isnan().flatten(1).all(1) | (not read)
+    return FUSIONS[fusion](layer[None, there])[0] if there.any() else torch.zeros_like(layer[0])

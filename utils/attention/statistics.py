@@ -176,7 +176,7 @@ def _layer_sums(reading: Reading, drop: bool) -> Sums:
     ordinary_weights = weights.masked_fill(~ordinary, 0.0)
     if drop:
         left = ordinary_weights.sum(-1, keepdim=True)
-        weights = torch.where(left > 0, ordinary_weights / left.where(left > 0, 1.0), 0.0)
+        weights = torch.where(left == 0, 0.0, ordinary_weights / left.where(left > 0, 1.0))
         readable = readable & ordinary
     readable, rows, sink_rows = readable.sum(-1), reading.reads[:, None], reading.sink_rows[:, None]
     row_entropy = torch.special.entr(weights).sum(-1)

@@ -62,6 +62,9 @@ def _block(kind: str, part: Sums, shared: list[int]) -> pd.DataFrame:
     names = [name.removeprefix("more:") for name in part if name.startswith("more:")]
     more = {name: part[f"more:{name}"] / part[f"rows:{name}"] for name in names}
     frame = pd.DataFrame({name: each.flatten().numpy() for name, each in (columns | shares | more).items()})
+    gone = part["entropy"].isnan().flatten().numpy()  # removed heads: no rows, no values
+    frame.loc[gone] = torch.nan
+    frame.loc[gone, "tokens"] = 0
     frame.insert(0, "kind", kind)
     frame.insert(1, "layer", place[:, 0].numpy())
     frame.insert(2, "head", place[:, 1].numpy())
