@@ -1,5 +1,6 @@
 """Remove heads for good: their weights go, the rest of the model stays, heads keep their original numbers."""
 
+from utils.pruning.recipe import load_pruned, save_pruned
 from utils.pruning.surgery import prune, removed
 
-__all__ = ["prune", "removed"]
+__all__ = ["load_pruned", "prune", "removed", "save_pruned"]

@@ -1,0 +1,153 @@
+"""A pruned model as a recipe: back to the last digit, and refused when something does not fit."""
+
+from __future__ import annotations
+
+import json
+
+import families
+import pytest
+import torch
+from test_pruning import KINDS, PRUNED, batch, near, real, some
+
+from utils.heads import Head, gated, heads_of
+from utils.pruning import load_pruned, prune, removed, save_pruned
+
+
+def stored(make, tmp_path, name: str, seed: int = 0):
+    """A family whose model and tokenizer lie in a folder."""
+    family = make(name, seed=seed)
+    folder = tmp_path / f"{name}-{seed}"
+    family.model.save_pretrained(folder)
+    family.tokenizer.save_pretrained(folder)
+    return family, folder
+
+
+def tune(model: torch.nn.Module) -> None:
+    """Move all weights a little."""
+    generator = torch.Generator().manual_seed(5)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data += 0.01 * torch.randn(parameter.shape, generator=generator)
+
+
+@pytest.mark.parametrize("name", PRUNED)
+def test_a_recipe_gives_the_same_model_again(make, tmp_path, name):
+    family, base = stored(make, tmp_path, name)
+    pruned = prune(family.model, some(family.model, KINDS[name][-1], 0))
+    for step in ("pruned", "tuned"):
+        folder = save_pruned(pruned, tmp_path / step, base)
+        assert (folder / "tuned.safetensors").exists() == (step == "tuned")
+        again, tokenizer = load_pruned(folder)
+        assert heads_of(again) == heads_of(pruned) and not again.training
+        assert near(real(again, batch(again)), real(pruned, batch(pruned)), 1e-6)
+        assert tokenizer("a cat").input_ids == family.tokenizer("a cat").input_ids
+        tune(pruned)
+    more = heads_of(again)[:1]
+    with gated(again, {more[0]: 0.0}):
+        expected = real(again, batch(again))
+    assert near(real(prune(again, more), batch(again)), expected)
+
+
+def test_the_embedded_models_are_kept_by_name(minilm, tmp_path):
+    heads = heads_of(minilm.model)[::3]
+    folder = save_pruned(prune(minilm.model, heads), tmp_path / "small", "minilm")
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3000
+    assert json.loads((folder / "recipe.json").read_text())["base"] == "minilm"
+    again = load_pruned(folder).model
+    inputs = minilm.tokenizer(["A cat sat.", "Hi"], return_tensors="pt", padding=True)
+    assert removed(again) == heads
+    assert near(real(again, inputs), real(prune(minilm.model, heads), inputs), 1e-6)
+
+
+def test_half_precision_is_half_the_bytes_and_near(make, tmp_path):
+    family, base = stored(make, tmp_path, "bart")
+    pruned = prune(family.model, [Head(0, 1, "encoder")])
+    tune(pruned)
+    sizes = {}
+    for half in (False, True):
+        folder = save_pruned(pruned, tmp_path / str(half), base, half=half)
+        sizes[half] = (folder / "tuned.safetensors").stat().st_size
+    assert sizes[True] < 0.6 * sizes[False]
+    again = load_pruned(tmp_path / "True").model
+    assert again.dtype == torch.float32
+    assert near(real(again, batch(again)), real(pruned, batch(pruned)), 0.05)
+    save_pruned(prune(family.model, [Head(0, 1, "encoder")]), tmp_path / "True", base)
+    assert not (tmp_path / "True" / "tuned.safetensors").exists()  # an older one does not stay
+
+
+def test_another_base_is_refused(make, tmp_path):
+    family, base = stored(make, tmp_path, "bert")
+    pruned = prune(family.model, [Head(0, 1)])
+    other = stored(make, tmp_path, "gpt2")[1]
+    with pytest.raises(ValueError, match="BertModel.*GPT2LMHeadModel"):
+        save_pruned(pruned, tmp_path / "x", other)
+    wider = make("bert", intermediate_size=64)
+    wider.model.save_pretrained(tmp_path / "wide")
+    wider.tokenizer.save_pretrained(tmp_path / "wide")
+    with pytest.raises(ValueError, match=r"intermediate.*\(48,.*expected \(64,"):
+        save_pruned(pruned, tmp_path / "x", tmp_path / "wide")
+    assert not (tmp_path / "x").exists()
+    folder = save_pruned(pruned, tmp_path / "y", base)
+    with pytest.raises(ValueError, match="SHA-256"):
+        load_pruned(folder, base=stored(make, tmp_path, "bert", seed=1)[1])
+    moved = base.rename(tmp_path / "moved")
+    with pytest.raises((FileNotFoundError, OSError), match="bert-0"):
+        load_pruned(folder)
+    assert heads_of(load_pruned(folder, base=moved).model) == heads_of(pruned)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:40], "no JSON"),
+        (lambda text: "[]", "no table"),
+        (lambda text: text.replace('"removed"', '"gone"'), "'removed' as list"),
+        (lambda text: text.replace('"format": 1', '"format": 9'), "format 9"),
+        (lambda text: text.replace('"encoder",\n   0,\n   1', '"encoder",\n   0,\n   77'), "heads 0 to 3"),
+        (lambda text: text.replace('"encoder",\n   0,\n   1', '"decoder",\n   0,\n   1'), "no 'decoder'"),
+        (lambda text: text.replace('"encoder",\n   0,\n   1', '"encoder",\n   0'), r"\[\"kind\", layer, head\]"),
+        (lambda text: text.replace('"tuned": 0', '"tuned": 3'), "tuned.safetensors is missing"),
+    ],
+)
+def test_a_damaged_recipe_is_refused(make, tmp_path, change, message):
+    family, base = stored(make, tmp_path, "bert")
+    folder = save_pruned(prune(family.model, [Head(0, 1)]), tmp_path / "small", base)
+    text = (folder / "recipe.json").read_text()
+    assert change(text) != text
+    (folder / "recipe.json").write_text(change(text))
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load_pruned(folder)
+
+
+def test_damaged_weights_and_missing_folders_are_refused(make, tmp_path):
+    family, base = stored(make, tmp_path, "bert")
+    with pytest.raises(FileNotFoundError, match="recipe.json is missing"):
+        load_pruned(tmp_path / "nowhere")
+    with pytest.raises(OSError, match="nowhere"):
+        save_pruned(family.model, tmp_path / "x", str(tmp_path / "nowhere"))
+    with pytest.raises(TypeError, match="torch.nn.Module"):
+        save_pruned("minilm", tmp_path / "x", "minilm")
+    pruned = prune(family.model, [Head(0, 1)])
+    tune(pruned)
+    folder = save_pruned(pruned, tmp_path / "small", base)
+    path = folder / "tuned.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="damaged"):
+        load_pruned(folder)
+    other = prune(family.model, [Head(0, 1), Head(0, 2)])
+    tune(other)
+    path.write_bytes((save_pruned(other, tmp_path / "other", base) / "tuned.safetensors").read_bytes())
+    with pytest.raises(ValueError, match="does not fit"):
+        load_pruned(folder)
+
+
+def test_a_whole_model_and_a_t5_are_kept_too(make, tmp_path):
+    family, base = stored(make, tmp_path, "t5")
+    tune(family.model)
+    again = load_pruned(save_pruned(family.model, tmp_path / "same", base)).model
+    families.same(tensors(again), tensors(family.model))
+
+
+def tensors(model: torch.nn.Module) -> dict:
+    return {"tensors": {name: (None, each) for name, each in model.state_dict().items()}}
