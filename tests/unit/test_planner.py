@@ -585,8 +585,11 @@ def test_a_limit_on_time_makes_the_batch_smaller_and_is_named():
 def test_a_plan_passes_over_key_value_heads_that_do_not_divide_the_heads():
     frame = plan(2e9, GPT2, tokens=512, heads=(8, 12), kv_heads=(1, 3, 12), methods=["inference float16"])
     assert sorted(set(zip(frame["heads"], frame["kv_heads"], strict=True))) == [(8, 1), (12, 1), (12, 3), (12, 12)]
-    with pytest.raises(ValueError, match=r"none of the kv_heads \[5\] divides"):
-        plan(2e9, GPT2, tokens=512, heads=[12], kv_heads=[5])
+    with pytest.raises(ValueError, match=r"kv_heads \[5\] divide none of the numbers of heads \[12\]"):
+        plan(2e9, GPT2, tokens=512, kv_heads=[5])
+    grouped = plan(2e9, GPT2.with_heads(12, 4), tokens=512, pruned=iter([0, 0.5]))
+    assert sorted(set(zip(grouped["heads"], grouped["kv_heads"], strict=True))) == [(6, 2), (12, 4)]
+    assert len(grouped) == 8
 
 
 def test_shares_are_rounded_to_whole_groups_and_one_group_stays():
@@ -733,6 +736,7 @@ def test_a_size_that_is_no_size_is_refused_by_name(name, value):
         (lambda: plan(2e9, tokens=512, methods=["LoRA mixed"]), "a method of inference is 'LoRA mixed': give one of"),
         (lambda: plan(2e9, tokens=512, limit=1.0), "a limit in seconds needs machine=Machine"),
         (lambda: plan(2e9, tokens=512, pruned=[1.0]), "a share of heads is 1.0: give a number from 0 to below 1"),
+        (lambda: plan(2e9, tokens=512, heads=[]), "heads is empty: give at least one value, or leave heads out"),
         (lambda: plan(2e9, tokens=512, batch=0), "batch is 0: give a whole number of at least 1"),
         (lambda: plan(2e9, tokens=512, attention=["sdpa"]), "attention is 'sdpa': give one of 'eager', 'flash'"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 from utils.planner.memory import kv_cache, memory, method_of
@@ -138,7 +139,7 @@ def _slower(work: int, moved: int, machine: Machine) -> float:
 
 def positive(name: str, value: float) -> float:
     """``value`` when it is a finite number above 0. Raises TypeError or ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r} ({type(value).__name__}): give a number")
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} is {value}: give a finite number above 0")

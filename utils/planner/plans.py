@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
+from numbers import Real
 
 import pandas as pd
 
@@ -25,11 +26,11 @@ def pruning_table(
     ``…_saved`` are shares of what the whole model had; layer_flops are those of one layer afterwards. Scores and
     key/value cache shrink with the heads, the rest does not: the feed-forward network keeps its size.
     """
-    before = _costs(architecture, tokens)
+    before = _shrinking(architecture, tokens)
     rows = []
     for share in shares:
         pruned = architecture.without_heads(heads_of_share(architecture, share))
-        after = _costs(pruned, tokens)
+        after = _shrinking(pruned, tokens)
         saved = {f"{name}_saved": 1 - after[name] / before[name] if before[name] else 0.0 for name in before}
         removed = architecture.heads - pruned.heads
         fewer = before["parameters"] - after["parameters"]
@@ -37,7 +38,8 @@ def pruning_table(
     return pd.DataFrame(rows)
 
 
-def _costs(architecture: Architecture, tokens: int) -> dict[str, int]:
+def _shrinking(architecture: Architecture, tokens: int) -> dict[str, int]:
+    """What pruning makes smaller."""
     return {
         "parameters": parameters(architecture).total,
         "scores": score_matrix(architecture, tokens),
@@ -48,7 +50,7 @@ def _costs(architecture: Architecture, tokens: int) -> dict[str, int]:
 
 def heads_of_share(architecture: Architecture, share: float) -> int:
     """The number of heads a layer that is nearest to a share of them, in whole groups; at least one group stays."""
-    if isinstance(share, bool) or not isinstance(share, int | float):
+    if isinstance(share, bool) or not isinstance(share, Real):
         raise TypeError(f"a share of heads is {share!r} ({type(share).__name__}): give a number such as 0.5")
     if not 0 <= share < 1:
         raise ValueError(f"a share of heads is {share}: give a number from 0 to below 1, such as 0.5 for half of them")
@@ -87,10 +89,10 @@ def plan(
 ) -> pd.DataFrame:
     """All variants of an architecture and whether they fit a memory budget in bytes: a row a variant.
 
-    Varied are heads (at the same width, so head_width = width / heads), kv_heads (numbers that do not divide the
-    heads are passed over), the share of heads removed afterwards, the method (default: all of the task) and the
-    attention. batch: the largest that fits, or the given one. limit: the most seconds a forward pass or training step
-    may take on a machine, by the lower bound of ``seconds``.
+    Varied are heads (at the same width, so head_width = width / heads), kv_heads (default: those of the architecture,
+    or as many as the given heads; numbers that do not divide the heads are passed over), the share of heads removed
+    afterwards, the method (default: all of the task) and the attention. batch: the largest that fits, or the given
+    one. limit: the most seconds a forward pass or training step may take on a machine, by the lower bound ``seconds``.
 
     Columns: heads, head_width, kv_heads (after pruning), removed, method, attention, batch (0: not even one text; the
     row then shows the cost of one), parameters, trainable, the parts of ``Memory`` and their total, flops,
@@ -102,17 +104,15 @@ def plan(
     if not isinstance(architecture, Architecture):
         given = f"{architecture!r} ({type(architecture).__name__})"
         raise TypeError(f"architecture is {given}: give an Architecture such as BERT_BASE, or Architecture.of(model)")
-    lists = {"methods": methods, "heads": heads, "kv_heads": kv_heads, "pruned": pruned, "attention": attention}
-    for name, values in lists.items():
-        if values is not None and (isinstance(values, str) or not isinstance(values, Iterable)):
-            raise TypeError(f"{name} is {values!r}: give a list such as [{values!r}]")
     if limit is not None and positive("limit", limit) and machine is None:
         raise ValueError("a limit in seconds needs machine=Machine(flop_per_second, bytes_per_second), as you measured")
     extras = {"machine": machine, "checkpointing": checkpointing, "rank": rank, "context": context}
+    variants = _variants(architecture, _list("heads", heads), _list("kv_heads", kv_heads), _list("pruned", pruned))
+    ways = list(product(_methods(task, _list("methods", methods)), _list("attention", attention)))
     rows = []
-    for variant, removed in _variants(architecture, heads, kv_heads, pruned):
+    for variant, removed in variants:
         names = {"heads": variant.heads, "head_width": variant.head_width, "kv_heads": variant.kv_heads}
-        for method, kernel in product(_methods(task, methods), attention):
+        for method, kernel in ways:
             cost = partial(_cost, variant, tokens, method, kernel, **extras)
             rows.append(names | {"removed": removed, "method": method, "attention": kernel})
             rows[-1] |= _outcome(cost, budget, limit, batch)
@@ -168,27 +168,36 @@ def _why_not(costs: dict, budget: float, limit: float | None) -> str:
     return "; ".join(reasons)
 
 
+def _list(name: str, values: Sequence | None) -> list | None:
+    """A list of at least one value, or None."""
+    if values is not None and (isinstance(values, str) or not isinstance(values, Iterable)):
+        raise TypeError(f"{name} is {values!r}: give a list such as [{values!r}]")
+    if values is not None and not (values := list(values)):
+        raise ValueError(f"{name} is empty: give at least one value, or leave {name} out")
+    return values
+
+
 def _variants(
-    architecture: Architecture, heads: Sequence[int] | None, kv_heads: Sequence[int] | None, shares: Sequence[float]
+    architecture: Architecture, heads: list[int] | None, kv_heads: list[int] | None, shares: list[float]
 ) -> Iterator[tuple[Architecture, int]]:
     """Each variant and the heads a layer that were removed from it. Without numbers the architecture stays as it is."""
-    if heads is None and kv_heads is None:
-        split = [architecture]
-    else:
-        pairs = [(whole("heads", h), kv) for h in heads or [architecture.heads] for kv in kv_heads or [h]]
-        split = [architecture.with_heads(h, kv) for h, kv in pairs if h % whole("kv_heads", kv) == 0]
+    split = [architecture]
+    if heads or kv_heads:
+        heads = [whole("heads", each) for each in heads or [architecture.heads]]
+        pairs = [(each, whole("kv_heads", kv)) for each in heads for kv in kv_heads or [each]]
+        split = [architecture.with_heads(each, kv) for each, kv in pairs if each % kv == 0]
         if not split:
-            raise ValueError(f"none of the kv_heads {list(kv_heads)} divides a number of heads of {list(heads)}")
+            raise ValueError(f"kv_heads {kv_heads} divide none of the numbers of heads {heads}: give some that do")
     for each in split:
         for share in shares:
             removed = heads_of_share(each, share)
             yield each.without_heads(removed), removed
 
 
-def _methods(task: str, methods: Sequence[str] | None) -> list[str]:
+def _methods(task: str, methods: list[str] | None) -> list[str]:
     """The methods of a task; those given, when they belong to it."""
     one_of("task", task, TASKS)
     known = [name for name, how in METHODS.items() if (how.trained == "nothing") == (task == "inference")]
     for name in methods or ():
         one_of(f"a method of {task}", name, tuple(known))
-    return list(methods or known)
+    return methods or known
