@@ -8,9 +8,11 @@ from __future__ import annotations
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from utils.attention.extraction import MAX_BYTES
 from utils.attention.statistics import More, Reading, head_statistics
+from utils.attention.tables import REACH
 
 NEIGHBOURS = {-1: "previous token", 1: "next token", 0: "same token"}
 HEAD = ["kind", "layer", "head"]
@@ -34,14 +36,16 @@ def head_roles(
 ) -> pd.DataFrame:
     """A row a head: for each rule its share and what chance gives, then the rules that are passed and the role.
 
-    counts: how often each token occurs in a corpus (``token_counts``), by default in ``texts`` and ``targets``.
+    counts: how often each token occurs in a corpus (``token_counts``), by default in ``texts`` and ``targets``. Take a
+    much larger corpus where there is one: in a small one many tokens are equally rare, and chance is high.
     common: leave out rows whose rarest token is among the ``common`` most frequent ones (Voita et al.: 500).
     syntactic: the table of ``dependency_scores``, or a part of it. The other names are the thresholds of ``roles``.
     targets: for an encoder–decoder, what its decoder reads; without them only the encoder is reported.
 
     Columns beside kind, layer, head, group, tokens (rows that are counted; special tokens do not read):
     best_offset, best_offset_share – the most frequent offset of the greatest weight among ordinary keys, its share;
-    best_offset_null – the chance of a given ordinary key, mean of 1/keys; in cross-attention all three are NaN;
+    best_offset_null – the chance of a given ordinary key, mean of 1/keys; best_offset_most – the greatest share there
+    can be, since a token at the edge of its text has no key at the offset; in cross-attention all four are NaN;
     rarest_share, rarest_two_share – rows whose greatest weight lies on the rarest token they can read, or on one of
     the two rarest (tokens that are equally rare all count; rows with one readable token are left out), and
     rarest_null, rarest_two_null – the share of such tokens among the readable ones;
@@ -60,6 +64,9 @@ def head_roles(
     found = head_statistics(model, tokenizer, texts, targets, max_bytes=max_bytes, more=_shares(counts, common))
     frame = found[[*HEAD, "group", "tokens", "best_offset", "best_offset_share"]].copy()
     frame["best_offset_null"] = found["offset_null"].where(found["best_offset_share"].notna())
+    at = zip(found.index, found["best_offset"], strict=True)
+    most = [float("nan") if offset != offset else found.loc[row, f"most_{int(offset)}"] for row, offset in at]
+    frame["best_offset_most"] = most
     names = ("rarest_share", "rarest_null", "rarest_two_share", "rarest_two_null", "sink_share", "sink_null")
     frame = frame.join(found[[*names, "confidence", "confidence_null"]])
     if syntactic is not None:
@@ -77,9 +84,10 @@ def roles(
     """A label for each row of ``head_statistics`` (offset and sink rules only) or ``head_roles`` (all rules).
 
     "previous token", "next token", "same token": the greatest weight among ordinary keys falls there in ``share`` of
-    rows; else "rare": it falls on the rarest token in ``rarest`` of rows; else "syntactic": it hits a dependency
-    ``margin`` more often than the best fixed offset does; else "sink": more than ``sink`` of the weight lies on special
-    tokens; else "unlabelled". Thresholds of Voita et al.: 0.9, about 0.5, 0.1; they have no sinks.
+    rows; else "rare": it falls on the rarest token in ``rarest`` of the rows that chance does not explain,
+    (share − null) / (1 − null); else "syntactic": it hits a dependency ``margin`` more often than the best fixed offset
+    does; else "sink": more than ``sink`` of the weight lies on special tokens; else "unlabelled". Thresholds of Voita
+    et al.: 0.9, about 0.5 (not corrected for chance, which is small in long sentences), 0.1; they have no sinks.
     Null model: all heads of an untrained model are unlabelled.
     """
     first = _rules(frame, share, sink, rarest, margin).bfill(axis=1).iloc[:, 0]
@@ -115,7 +123,8 @@ def _rules(frame: pd.DataFrame, share: float, sink: float, rarest: float, margin
     rules = {"positional": offset.astype(object)}
     passed = {}
     if "rarest_share" in frame:
-        passed["rare"] = frame["rarest_share"] >= rarest
+        by_chance = frame["rarest_null"]
+        passed["rare"] = frame["rarest_share"] - by_chance >= rarest * (1 - by_chance)
     if "syntactic_share" in frame:
         passed["syntactic"] = frame["syntactic_share"] - frame["syntactic_null"] >= margin
     passed["sink"] = frame["sink_share"] > sink
@@ -154,7 +163,7 @@ def _shares(counts: Tensor, common: int) -> More:
         greatest, best = weights.max(-1)
         rows, sink_rows = reading.reads[:, None], reading.sink_rows[:, None]
         on_sink = (reading.readable & reading.sink[:, None, None]).sum(-1)
-        least, second, first = _rarest(reading, counts, ordinary)
+        least, second, occurs = _rarest(reading, counts, ordinary)
         compared = rows & (choices > 1) & (least < frequent)
         values = {
             "offset_null": (1 / choices.clamp(min=1), rows),
@@ -162,8 +171,12 @@ def _shares(counts: Tensor, common: int) -> More:
             "confidence": (greatest, rows),
             "confidence_null": (1 / keys, rows),
         }
+        if reading.kind != "cross":
+            wide = pad(ordinary, (REACH, REACH))
+            for offset in range(-REACH, REACH + 1):
+                values[f"most_{offset}"] = (wide.diagonal(REACH + offset, -2, -1), rows)
         for name, threshold in (("rarest", least), ("rarest_two", second)):
-            rare = ordinary & (first <= threshold[..., None])
+            rare = ordinary & (occurs <= threshold[..., None])
             hits = rare.expand(weights.shape).gather(-1, best[..., None])[..., 0] & (greatest > 0)
             values |= {
                 f"{name}_share": (hits, compared),

@@ -34,7 +34,7 @@ def head_similarity(
     sizes = [[tuple(each.shape[1:]) for each in side] for side in (left, right)]
     if sizes[0] != sizes[1]:
         raise ValueError(
-            f"both must hold maps of the same texts, got (queries, keys) {sizes[0][:3]} and {sizes[1][:3]} to begin with"
+            f"both must hold maps of the same texts, got (queries, keys) {sizes[0][:3]} and {sizes[1][:3]}, …"
         )
     for side, name in ((left, "weights_a"), (right, "weights_b")):
         if len({len(each) for each in side}) > 1:
