@@ -2,7 +2,7 @@
 
 A memory is a matrix W (d_value, d_dot). Reading gives W q for a query q of the width d_dot of the keys. Pairs are the
 rows of ``keys`` (..., n, d_dot) and ``values`` (..., n, d_value), written from first to last; leading dimensions are a
-batch. Source of rules and of DPFP: Schlag, Irie and Schmidhuber 2021 (arXiv 2102.11174), sections 3 to 5.
+batch. Source of rules and of DPFP: Schlag, Irie and Schmidhuber 2021 (arXiv 2102.11174).
 """
 
 from __future__ import annotations
