@@ -162,7 +162,9 @@ def _scalar(value: object, step: int) -> Tensor:
         raise TypeError(f"loss must return a tensor with a gradient, a scalar or one value a text, got {got}")
     value = value.mean()
     if not value.isfinite():
-        raise ValueError(f"the loss is {float(value)} at step {step}: lower rate or gate_rate, or look at the batches")
+        raise ValueError(
+            f"the loss is {float(value.detach())} at step {step}: lower rate or gate_rate, or look at the batches"
+        )
     return value
 
 
