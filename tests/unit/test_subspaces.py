@@ -1,0 +1,91 @@
+"""Shared directions: the best subspace, null models that share nothing, and weights that come back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from utils import measures
+from utils.subspaces import factors, restricted, scattered, shared_basis, shared_energy
+
+HEADS, WIDTH, SIZE = 4, 24, 3
+
+
+def heads(common: int | None = None, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Factors of four heads; with ``common`` all of them lie in that many directions."""
+    generator = torch.Generator().manual_seed(seed)
+    made = []
+    for _ in range(2):
+        if common is None:
+            made.append(torch.randn(HEADS, WIDTH, SIZE, generator=generator))
+        else:
+            basis = torch.randn(WIDTH, common, generator=generator)
+            made.append(basis @ torch.randn(HEADS, common, SIZE, generator=generator))
+    return made[0], made[1]
+
+
+def test_heads_in_five_directions_are_kept_whole_by_five():
+    a, b = heads(common=5)
+    u, v = shared_basis(a, b, 5)
+    assert torch.allclose(u.T @ u, torch.eye(5), atol=1e-5)
+    products = a @ b.mT
+    assert torch.allclose(u @ (u.T @ products @ v) @ v.T, products, atol=1e-3)
+    assert shared_energy(a, b)[5:].max() < 1e-6 * shared_energy(a, b)[0]
+
+
+def test_energies_are_the_squared_singular_values_of_the_products_side_by_side():
+    a, b = heads()
+    joined = torch.cat(list(a @ b.mT), dim=1)
+    assert torch.allclose(shared_energy(a, b)[:12], torch.linalg.svdvals(joined)[:12].double() ** 2, rtol=1e-4)
+
+
+def test_scattered_heads_keep_their_spectra_and_lose_what_they_share():
+    a, b = heads(common=5)
+    left, right = scattered(a, b)
+    before, after = (torch.linalg.svdvals(x @ y.mT)[:, :SIZE] for x, y in ((a, b), (left, right)))
+    assert torch.allclose(before, after, rtol=1e-3)
+    assert shared_energy(left, right)[5:].sum() > 0.05 * shared_energy(left, right).sum()
+
+
+def test_products_equal_those_of_the_measures(tiny_bert):
+    (a, b), *_ = factors(tiny_bert.model, "query-key")
+    assert torch.allclose(a @ b.mT, measures.query_key_products(tiny_bert.model)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("part", ["query-key", "value-output"])
+@pytest.mark.parametrize("how", ["shared", "private", "random"])
+def test_restriction_has_an_effect_and_leaves_no_trace(tiny_bert, part, how):
+    model = tiny_bert.model
+    count = len(factors(model, part)[0][0])
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(RuntimeError, match="stop"), restricted(model, count, how, part):
+        kept = torch.linalg.matrix_rank(torch.stack([x @ y.mT for x, y in factors(model, part)]), rtol=1e-4)
+        assert kept.max() <= (1 if how == "private" else count)
+        raise RuntimeError("stop")
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("part", ["query-key", "value-output"])
+def test_all_directions_change_nothing(tiny_bert, part):
+    model = tiny_bert.model
+    batch = tiny_bert.tokenizer("The cat sat on the mat.", return_tensors="pt")
+    before = model(**batch).last_hidden_state
+    width = model.config.hidden_size
+    for how in ("shared", "private", "random"):
+        with restricted(model, width, how, part):
+            assert torch.allclose(model(**batch).last_hidden_state, before, atol=1e-4)
+
+
+def test_what_does_not_fit_is_refused(tiny_bert, make):
+    model = tiny_bert.model
+    for arguments, message in (
+        ((4, "best"), "shared, private, random"),
+        ((3, "private"), "multiple"),
+        ((999, "shared"), "from 1 to"),
+        ((4, "shared", "keys"), "query-key, value-output"),
+    ):
+        with pytest.raises(ValueError, match=message), restricted(model, *arguments):
+            pass
+    for name in ("gpt2", "bart", "llama"):
+        with pytest.raises(ValueError, match="encoders such as BERT"):
+            factors(make(name).model, "query-key")

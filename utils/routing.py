@@ -1,0 +1,144 @@
+"""Information flow through an encoder, measured: change one token, or one hidden state, and see what changes.
+
+Rows are positions that receive (queries), columns are positions that send (keys), as in an attention map.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from utils.architectures import attentions
+from utils.attention.scope import extracting
+
+
+class LayerStates(NamedTuple):
+    """What one layer's attention reads, weighs, hands over and collects.
+
+    hidden: (texts, tokens, width), its input. weights: (texts, heads, tokens, tokens). values: (texts, tokens, heads,
+    d_head), of each key, before mixing. outputs: the same shape, of each query, after mixing. added: (texts, tokens,
+    width), what goes to the residual stream, with the bias.
+    """
+
+    hidden: Tensor
+    weights: Tensor
+    values: Tensor
+    outputs: Tensor
+    added: Tensor
+
+
+def layer_states(model: nn.Module, batch: dict) -> list[LayerStates]:
+    """The states of every attention of an encoder, layer by layer. Raises ValueError for several kinds of attention."""
+    found = attentions(model)
+    if len({each.kind for each in found}) > 1:
+        raise ValueError(f"{type(model).__name__} has several kinds of attention: this is for encoders such as BERT")
+    kept: dict[tuple[int, str], Tensor] = {}
+    with extracting(model):
+        hooks = []
+        for i, each in enumerate(found):
+
+            def reads(_module, args, output, i=i, each=each) -> None:
+                kept[i, "hidden"], kept[i, "values"] = args[0], each.values(output)
+
+            def adds(_module, args, output, i=i, each=each) -> None:
+                kept[i, "outputs"], kept[i, "added"] = each.split(args[0]), output
+
+            hooks += [each.value.register_forward_hook(reads), each.output.register_forward_hook(adds)]
+        try:
+            weights = model(**batch, output_attentions=True).attentions
+        finally:
+            for hook in hooks:
+                hook.remove()
+    names = ("values", "outputs", "added")
+    return [LayerStates(kept[i, "hidden"], weights[i], *(kept[i, name] for name in names)) for i in range(len(found))]
+
+
+@torch.no_grad()
+def replacement_effects(model: nn.Module, ids: Tensor, substitutes: Tensor) -> Tensor:
+    """What changes where if one token is replaced: (layers + 1, tokens that receive, tokens that are replaced).
+
+    ids: (tokens,) of one text. substitutes: (repeats, tokens), the token to put in place of each; the effect is the
+    mean over the repeats. An effect is ‖h′ − h‖ / ‖h‖ of the state at the receiving position after each layer, entry 0
+    being the embeddings. Positions do not move. It holds whatever carries the change: attention, skip connections,
+    feed-forward blocks, and changed attention weights.
+    """
+    if ids.ndim != 1 or substitutes.shape[-1:] != ids.shape or substitutes.ndim != 2:
+        raise ValueError(
+            "ids (tokens,) and substitutes (repeats, tokens) are needed, got the shapes "
+            f"{tuple(ids.shape)} and {tuple(substitutes.shape)}"
+        )
+    n = len(ids)
+    changed = ids.repeat(len(substitutes), n, 1)  # (repeats, replaced, tokens)
+    at = torch.arange(n)
+    changed[:, at, at] = substitutes
+    texts = torch.cat([ids[None], changed.flatten(0, 1)])
+    states = torch.stack(model(input_ids=texts, output_hidden_states=True).hidden_states)
+    plain, others = states[:, 0], states[:, 1:].unflatten(1, (len(substitutes), n))
+    effects = (others - plain[:, None, None]).norm(dim=-1) / plain.norm(dim=-1)[:, None, None]
+    return effects.mean(1).transpose(1, 2)
+
+
+@torch.no_grad()
+def patching_effects(model: nn.Module, ids: Tensor, other: Tensor) -> Tensor:
+    """What reaches the last layer from each place: (layers + 1, tokens that receive, tokens that are patched).
+
+    ids: (tokens,); other: (tokens,) of another text of the same length. The state at one position after l layers
+    (entry l) is exchanged for the state of the other text there, and the layers above run on. The effect is
+    ‖h′ − h‖ / ‖h‖ of the last layer's state at each position. Entry ``layers``: nothing is above, so it is diagonal.
+    """
+    if ids.ndim != 1 or ids.shape != other.shape:
+        raise ValueError(f"two texts of one length (tokens,) are needed, got {tuple(ids.shape)}, {tuple(other.shape)}")
+    both = model(input_ids=torch.stack([ids, other]), output_hidden_states=True).hidden_states
+    blocks, n = _blocks(model), len(ids)
+    effects = []
+    for level, state in enumerate(both):
+        patched = state[:1].repeat(n, 1, 1)
+        at = torch.arange(n)
+        patched[at, at] = state[1]
+        for block in blocks[level:]:
+            patched = block(patched)
+            patched = patched[0] if isinstance(patched, tuple) else patched
+        last = both[-1][0]
+        effects.append(((patched - last).norm(dim=-1) / last.norm(dim=-1)).T)
+    return torch.stack(effects)
+
+
+def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
+    """Spearman's correlation along the last axis: (..., n) twice → (...). A constant row has none: NaN.
+
+    Equal values share their mean rank. Null model: 0, spread 1/√(n − 1), for an order that knows nothing.
+    """
+    ranks = [_ranks(each.double()) for each in (one, other)]
+    a, b = (each - each.mean(-1, keepdim=True) for each in ranks)
+    return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+
+
+def apart(weights: Tensor) -> Tensor:
+    """How differently the heads of a layer look: (..., heads, queries, keys) → (...), from 0 (all alike) to 1.
+
+    The mean over pairs of heads, and over rows, of half the sum of absolute differences: the share of its attention
+    that one head has where the other has none. Null model: heads with random weights, which are all near uniform.
+    """
+    heads = weights.shape[-3]
+    first, second = torch.triu_indices(heads, heads, 1)
+    away = weights.unbind(-3)
+    pairs = [
+        (away[i] - away[j]).abs().sum(-1).mean(-1) / 2 for i, j in zip(first.tolist(), second.tolist(), strict=True)
+    ]
+    return torch.stack(pairs).mean(0)
+
+
+def _ranks(values: Tensor) -> Tensor:
+    below = (values[..., :, None] > values[..., None, :]).sum(-1)
+    equal = (values[..., :, None] == values[..., None, :]).sum(-1)
+    return below.double() + (equal.double() - 1) / 2
+
+
+def _blocks(model: nn.Module) -> list[nn.Module]:
+    encoder = getattr(model, "encoder", None)
+    blocks = getattr(encoder, "layer", None)
+    if blocks is None:
+        raise ValueError(f"{type(model).__name__}: no encoder.layer found; patching is for encoders such as BERT")
+    return list(blocks)
