@@ -23,7 +23,7 @@ from utils.corpora import translation_pairs
 from utils.heads import Head, ablated, heads_of
 from utils.importance import importance
 from utils.models import DATA, load, sha256
-from utils.pruning import random_order
+from utils.pruning import order_by, random_order
 from utils.translator import translate
 
 RANKED, JUDGED, SEEDS = 300, 400, 3  # validation pairs, test pairs, random orders
@@ -64,27 +64,24 @@ def loss_of_texts(outputs, batch) -> torch.Tensor:
     return losses.sum(-1) / (batch["labels"] != -100).sum(-1)
 
 
-def orders(frame: pd.DataFrame, kind: str) -> Iterator[tuple[str, int | None, list[Head]]]:
-    """(name, seed, heads of a kind from the least important on)."""
-    rows = frame if kind == "all" else frame[frame["kind"] == kind]
+def orders(model, frame: pd.DataFrame, kind: str | None) -> Iterator[tuple[str, int | None, list[Head]]]:
+    """(name, seed, heads of a kind, or of all, from the least important on)."""
     for score in SCORES:
-        ranked = rows.sort_values(score)
-        yield score, None, [Head(row.layer, row.head, row.kind) for row in ranked.itertuples()]
-    heads = [Head(row.layer, row.head, row.kind) for row in rows.itertuples()]
+        yield score, None, order_by(frame, score, kind=kind)
     for seed in range(SEEDS):
-        yield "random", seed, random_order(heads, seed)
+        yield "random", seed, random_order(model, seed, kind=kind)
 
 
 def curves(model, judge: Judge, frame: pd.DataFrame) -> Iterator[dict]:
     """Loss and BLEU with a growing share of one kind's heads (or of all heads) taken out, in every order."""
-    for kind in tqdm([*KINDS, "all"], desc="curves"):
-        for name, seed, order in orders(frame, kind):
+    for kind in tqdm([*KINDS, None], desc="curves"):
+        for name, seed, order in orders(model, frame, kind):
             for fraction in FRACTIONS:
                 out = order[: round(fraction * len(order))]
                 with ablated(model, out) if out else nullcontext():
                     found = judge.both(model)
                 yield {
-                    "kind": kind,
+                    "kind": kind or "all",
                     "order": name,
                     "seed": seed,
                     "fraction": fraction,
