@@ -16,7 +16,7 @@ from utils import retrieval
 from utils.training import fit
 
 D_KEY = 16
-SYMBOLS = (8, 16, 24, 32, 48, 64, 96, 128)
+SYMBOLS = (8, 16, 32, 64, 96, 128)
 FEATURES = (*retrieval.FEATURES, "softmax")
 TEST_SEED = 10_000  # of the stream that accuracy is measured on; training streams have the seeds of the runs
 
@@ -53,8 +53,8 @@ def overwrite(steps: int, seeds: int) -> tuple[list[dict], float]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.sweeps.fast_weights", description=__doc__)
-    parser.add_argument("--steps", type=int, nargs=2, default=(1000, 1200), help="of setting 1 and of setting 2")
-    parser.add_argument("--seeds", type=int, nargs=2, default=(3, 5), help="of setting 1 and of setting 2")
+    parser.add_argument("--steps", type=int, nargs=2, default=(600, 1200), help="of setting 1 and of setting 2")
+    parser.add_argument("--seeds", type=int, nargs=2, default=(3, 3), help="of setting 1 and of setting 2")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     began = time.process_time()
