@@ -105,11 +105,13 @@ def positional_heads(frame: pd.DataFrame, share: float = 0.9) -> pd.DataFrame:
 def token_counts(tokenizer, texts: list[str], targets: list[str] = ()) -> Tensor:
     """How often each token id occurs in the texts, special tokens left out: (vocabulary,), whole numbers.
 
-    targets: texts in the target language of a translation model, added to the same table.
+    targets: texts in the target language of a translation model, added to the same table. Raises TypeError for a str.
     """
     ids = []
-    for name, given in (("text", list(texts)), ("text_target", list(targets))):
-        if given:
+    for name, given in (("text", texts), ("text_target", targets)):
+        if isinstance(given, str):
+            raise TypeError("texts and targets must be lists of str, got str: put a single text into brackets")
+        if given := list(given):
             options = {"add_special_tokens": False, "verbose": False}
             ids += [number for text in tokenizer(**{name: given}, **options)["input_ids"] for number in text]
     counts = torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=len(tokenizer))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils import roles as rules
-from utils.attention import attention_maps
+from utils.attention import attention_maps, head_statistics
 from utils.attention.inputs import encode_target, longest
 from utils.attention.statistics import Reading, _masks
 from utils.attention.tokens import Encoded, encode
@@ -91,6 +91,9 @@ def test_counts_leave_special_tokens_out(tiny_bert):
     assert counts.shape == (len(tiny_bert.tokenizer),) and counts.sum() == len(pieces)
     assert token_counts(tiny_bert.tokenizer, []).sum() == 0
     assert token_counts(tiny_bert.tokenizer, ["[CLS] [SEP]"]).sum() == 0
+    for texts in ((SENTENCE,), ([SENTENCE], TARGET)):
+        with pytest.raises(TypeError, match="must be lists of str, got str: put a single text into brackets"):
+            token_counts(tiny_bert.tokenizer, *texts)
 
 
 def test_uniform_attention_has_the_null_values_of_sink_and_confidence(make):
@@ -247,3 +250,15 @@ def test_random_weights_get_no_label(minilm):
     assert (frame["role"] == "unlabelled").all()
     assert (frame["best_offset_share"] < 4 * frame["best_offset_null"]).all()
     assert frame["confidence"].to_numpy() == pytest.approx(frame["confidence_null"].to_numpy(), abs=0.01)
+
+
+def test_a_column_of_ones_own_is_a_mean_over_rows_by_text_and_over_all(tiny_bert):
+    def more(reading):
+        """The weight of a row on itself, as ``self_share`` has it."""
+        own = reading.weights.diagonal(0, -2, -1) * reading.reads[:, None]
+        return {"own": (own.sum(-1), reading.reads.sum(-1, keepdim=True).expand(own.shape[:2]))}
+
+    for per_text in (True, False):
+        frame = head_statistics(tiny_bert.model, tiny_bert.tokenizer, TEXTS, per_text=per_text, more=more)
+        assert frame["own"].to_numpy() == pytest.approx(frame["self_share"].to_numpy(), abs=1e-9)
+        assert len(frame) == 12 * (3 if per_text else 1)
