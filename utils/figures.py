@@ -1,4 +1,4 @@
-"""The interactive figures of the book: ``attention_explorer``, ``curve_explorer``, ``quiz_card``.
+"""The interactive figures of the book: ``attention_explorer``, ``curve_explorer``, ``flow_explorer``, ``quiz_card``.
 
 Each returns a ``Figure``; show it as the last expression of a cell.
 """
@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from utils.curves import curve_explorer
 from utils.elements import Figure, rich
 from utils.explorer import attention_explorer
+from utils.flow_explorer import FlowView, flow_explorer, rollout_view
 
-__all__ = ["Figure", "attention_explorer", "curve_explorer", "quiz_card"]
+__all__ = ["Figure", "FlowView", "attention_explorer", "curve_explorer", "flow_explorer", "quiz_card", "rollout_view"]
 
 VERDICT = {True: "Right.", False: "Not this one."}
 
