@@ -5,7 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from utils.corpora import passages
+
 IGNORED = -1  # a position without a target
+
+
+def equal_length(tokenizer, length: int, words: int, n: int | None = None) -> Tensor:
+    """Passages as token ids, cut to one length, without padding: (texts, length), special tokens at both ends.
+
+    words: of the first ``n`` passages of at least so many words (each cut there) those are kept that are long enough.
+    Raises ValueError if none is.
+    """
+    batch = tokenizer(passages(n, words=words), truncation=True, max_length=length)
+    rows = [row for row in batch["input_ids"] if len(row) == length]
+    if not rows:
+        raise ValueError(f"no passage of {words} words has {length} tokens: take more words, or a smaller length")
+    return torch.tensor(rows)
 
 
 def common_targets(ids: Tensor, ordinary: Tensor, count: int = 100) -> Tensor:

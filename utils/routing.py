@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from utils.architectures import attentions
 from utils.attention.scope import extracting
+from utils.importance import contribution_norms
 
 
 class LayerStates(NamedTuple):
@@ -105,6 +106,17 @@ def patching_effects(model: nn.Module, ids: Tensor, other: Tensor) -> Tensor:
     return torch.stack(effects)
 
 
+def others(amounts: Tensor, ordinary: Tensor) -> Tensor:
+    """Amounts between different ordinary tokens: (..., n, n) and mask (n,) → (..., k, k − 1), k ordinary tokens.
+
+    Row: the receiving token; the others follow in their order. What a token has of itself is left out, because every
+    prediction gets it right: the skip connection sees to that.
+    """
+    inner = amounts[..., ordinary, :][..., ordinary]
+    count = inner.shape[-1]
+    return inner[..., ~torch.eye(count, dtype=torch.bool)].unflatten(-1, (count, count - 1))
+
+
 def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
     """Spearman's correlation along the last axis: (..., n) twice → (...). A constant row has none: NaN.
 
@@ -113,6 +125,23 @@ def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
     ranks = [_ranks(each.double()) for each in (one, other)]
     a, b = (each - each.mean(-1, keepdim=True) for each in ranks)
     return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+
+
+def sink_rows(model: nn.Module, tokenizer, texts: list[str]) -> tuple[Tensor, Tensor, Tensor]:
+    """What a head does at each ordinary position of some texts: three times (layers, heads, positions).
+
+    The share of its weight on special tokens; their share of the norms of what is handed over, ‖P_ij f(x_j)‖; and the
+    norm of what the head adds there in all. Positions of all texts are joined. Source: ``contribution_norms``.
+    """
+    found = []
+    for text in texts:
+        (each,) = contribution_norms(model, tokenizer, text).values()
+        rows, special = ~each.maps.special_queries, each.maps.special_keys
+        weights, norms = each.weights[:, :, rows], each.norms[:, :, rows]
+        share = norms[..., special].sum(-1) / norms.sum(-1)
+        found.append((weights[..., special].sum(-1), share, each.added[:, :, rows]))
+    weight, norm, added = (torch.cat(parts, dim=-1) for parts in zip(*found, strict=True))
+    return weight, norm, added
 
 
 def apart(weights: Tensor) -> Tensor:

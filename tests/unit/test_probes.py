@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge
 from utils.probes import (
     IGNORED,
     common_targets,
+    equal_length,
     majority,
     probe_accuracy,
     random_projection,
@@ -96,3 +97,12 @@ def test_bad_shapes_and_empty_parts_are_refused():
         probe_accuracy(features[0], targets, split_by_text(40))
     with pytest.raises(ValueError, match="no target"):
         probe_accuracy(features, torch.full_like(targets, IGNORED), split_by_text(40))
+
+
+def test_passages_of_one_length_have_no_padding(tiny_bert):
+    ids = equal_length(tiny_bert.tokenizer, 24, 30, n=10)
+    assert 0 < len(ids) <= 10 and ids.shape[1] == 24
+    ends = {tiny_bert.tokenizer.cls_token_id, tiny_bert.tokenizer.sep_token_id}
+    assert set(ids[:, [0, -1]].flatten().tolist()) == ends
+    with pytest.raises(ValueError, match="no passage of 30 words"):
+        equal_length(tiny_bert.tokenizer, 10_000, 30)

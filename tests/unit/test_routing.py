@@ -8,7 +8,16 @@ from scipy.stats import spearmanr
 
 from utils.architectures import attentions
 from utils.heads import ablated, heads_of
-from utils.routing import apart, layer_states, patching_effects, rank_correlation, replacement_effects
+from utils.importance import contribution_norms
+from utils.routing import (
+    apart,
+    layer_states,
+    others,
+    patching_effects,
+    rank_correlation,
+    replacement_effects,
+    sink_rows,
+)
 
 
 @pytest.fixture
@@ -85,3 +94,19 @@ def test_heads_that_read_alike_are_not_apart_and_shifts_are_fully():
     assert apart(same) == pytest.approx(0.0, abs=1e-6)
     shifts = torch.stack([torch.eye(5).roll(k, 1) for k in range(3)])
     assert apart(shifts) == pytest.approx(1.0)
+
+
+def test_others_are_the_pairs_of_different_ordinary_tokens():
+    amounts = torch.arange(16.0).view(1, 4, 4)
+    ordinary = torch.tensor([False, True, True, True])
+    assert others(amounts, ordinary).tolist() == [[[6, 7], [9, 11], [13, 14]]]
+
+
+def test_rows_of_sinks_average_to_the_summary_of_contributions(tiny_bert):
+    text = "The cat sat on the mat."
+    summary = contribution_norms(tiny_bert.model, tiny_bert.tokenizer, text)["encoder"].summary()
+    rows = sink_rows(tiny_bert.model, tiny_bert.tokenizer, [text])
+    for values, column in zip(rows, ("sink_weight", "sink_norm", "added"), strict=True):
+        assert values.mean(-1).flatten().tolist() == pytest.approx(summary[column].tolist(), abs=1e-5)
+    both = sink_rows(tiny_bert.model, tiny_bert.tokenizer, [text, text])
+    assert both[0].shape[-1] == 2 * rows[0].shape[-1]

@@ -87,7 +87,7 @@ def has_image(cell: NotebookNode) -> bool:
 def has_explorer(cell: NotebookNode) -> bool:
     """Whether a cell shows an interactive figure of numbers (a quiz card is none)."""
     shown = (output.get("data", {}).get("text/html", "") for output in cell.get("outputs", []))
-    return any("<attention-explorer" in html or "<curve-explorer" in html for html in shown)
+    return any(re.search(r"<[a-z]+-explorer\b", html) for html in shown)
 
 
 def has_assertion(cell: NotebookNode) -> bool:

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from tools.sweeps.record import made, write
-from utils.corpora import passages
 from utils.models import load, untrained
 from utils.probes import (
     IGNORED,
     common_targets,
+    equal_length,
     majority,
     probe_accuracy,
     random_projection,
@@ -28,26 +28,13 @@ from utils.routing import LayerStates, layer_states
 
 WORDS, TOKENS, CLASSES, SPLITS, NULLS, SAMPLES = 50, 64, 100, 3, 2, 4
 OFFSETS = (-2, -1, 0, 1, 2)
-COLUMNS = ("model", "split", "what", "layer", "head", "offset", "accuracy", "share")
-LEAST = 0.1  # share of positions whose most-read token is among the classes, else no probe for it
+COLUMNS = ("model", "split", "what", "layer", "head", "offset", "accuracy", "share", "majority")
+LEAST = 0.1  # of the positions must have a most-read token among the classes, else no probe for it
 
 
-def corpus(tokenizer, texts: int | None = None) -> tuple[dict[str, Tensor], Tensor]:
-    """Passages cut to one length, as a batch without padding, and which of their tokens are ordinary."""
-    batch = tokenizer(passages(texts, words=WORDS), truncation=True, max_length=TOKENS, padding="max_length")
-    ids, mask = torch.tensor(batch["input_ids"]), torch.tensor(batch["attention_mask"])
-    full = mask.all(1)
-    ordinary = torch.ones_like(ids, dtype=torch.bool)
-    ordinary[:, [0, -1]] = False
-    return {"input_ids": ids[full], "attention_mask": mask[full]}, ordinary[full]
-
-
-def states(model, batch: dict[str, Tensor], size: int = 16) -> list[LayerStates]:
+def states(model, ids: Tensor, size: int = 16) -> list[LayerStates]:
     """The states of each layer, texts joined."""
-    parts = [
-        layer_states(model, {k: v[i : i + size] for k, v in batch.items()})
-        for i in range(0, len(batch["input_ids"]), size)
-    ]
+    parts = [layer_states(model, {"input_ids": some}) for some in ids.split(size)]
     return [LayerStates(*(torch.cat(each) for each in zip(*layer, strict=True))) for layer in zip(*parts, strict=True)]
 
 
@@ -75,7 +62,8 @@ def rows(found: list[LayerStates], targets: Tensor, train: Tensor) -> Iterator[d
             share = float((read != IGNORED).double().mean())
             if share >= LEAST:
                 accuracy = probe_accuracy(state.outputs[:, :, head], read, train)
-                yield row("most read", layer, head, 0, accuracy) | {"share": share}
+                extra = {"share": share, "majority": majority(read, train)}
+                yield row("most read", layer, head, 0, accuracy) | extra
 
 
 def row(what: str, layer: int, head: int, offset: int, accuracy: float) -> dict:
@@ -86,12 +74,14 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     trained, tokenizer = load("minilm")
-    batch, ordinary = corpus(tokenizer)
-    targets = common_targets(batch["input_ids"], ordinary, CLASSES)
+    ids = equal_length(tokenizer, TOKENS, WORDS)
+    ordinary = torch.ones_like(ids, dtype=torch.bool)
+    ordinary[:, [0, -1]] = False
+    targets = common_targets(ids, ordinary, CLASSES)
     splits = [split_by_text(len(targets), seed) for seed in range(SPLITS)]
     table = []
     for name, model in {"trained": trained, **{f"untrained {s}": untrained(trained, s) for s in range(NULLS)}}.items():
-        found = states(model, batch)
+        found = states(model, ids)
         for seed, train in enumerate(splits[: SPLITS if name == "trained" else 1]):
             for each in rows(found, targets, train):
                 rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in each.items()}

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from tools.sweeps.record import made, write
-from utils.corpora import passages
 from utils.models import load
+from utils.probes import equal_length
 from utils.subspaces import PARTS, restricted
 
 TEXTS, WORDS, TOKENS, SEEDS = 48, 50, 64, 3
@@ -28,19 +28,11 @@ def embeddings(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
     return mean / mean.norm(dim=-1, keepdim=True)
 
 
-def corpus(tokenizer, texts: int = TEXTS) -> dict[str, Tensor]:
-    """Passages cut to one length, without padding."""
-    batch = tokenizer(passages(texts, words=WORDS), truncation=True, max_length=TOKENS, padding="max_length")
-    ids, mask = torch.tensor(batch["input_ids"]), torch.tensor(batch["attention_mask"])
-    full = mask.all(1)
-    return {"input_ids": ids[full], "attention_mask": mask[full]}
-
-
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     model, tokenizer = load("minilm")
-    batch = corpus(tokenizer)
+    batch = {"input_ids": equal_length(tokenizer, TOKENS, WORDS, TEXTS)}
     whole = embeddings(model, batch)
     table = []
     for part in PARTS:
