@@ -67,8 +67,8 @@ def importance(
     if any(each.is_inference() for each in model.parameters()):
         raise ValueError("the model was built in inference mode and has no gradients: load it outside of it")
     batches, generator = checked_batches(batches), torch.Generator().manual_seed(seed)
-    sums, texts = torch.zeros(4, sum(len(each.heads) for each in found), dtype=torch.float64), 0
     with evaluating(model), torch.inference_mode(False), torch.enable_grad():
+        sums, texts = torch.zeros(4, sum(len(each.heads) for each in found), dtype=torch.float64), 0
         for number, batch in enumerate(batches):
             of_loss, *others = _gradients(model, found, batch, number, loss, represent, projections, generator)
             signed = _scaled(of_loss, per_position)

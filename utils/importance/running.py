@@ -28,7 +28,14 @@ def texts_of(batch: Batch, number: int) -> int:
 
 
 def check_masks(model: nn.Module, found: list[Attention], batch: Batch, number: int) -> None:
-    """Raises ValueError if a text of the batch has no real token, by the mask of any of its attentions."""
+    """Raises ValueError for a mask of another shape than its ids, and for a text without a real token."""
+    for prefix in ("", "decoder_"):
+        ids, mask = (batch.get(prefix + name) for name in ("input_ids", "attention_mask"))
+        if isinstance(ids, Tensor) and isinstance(mask, Tensor) and mask.ndim <= 2 and mask.shape != ids.shape:
+            raise ValueError(
+                f"batch {number}: {prefix}attention_mask has the shape {tuple(mask.shape)}, "
+                f"but {prefix}input_ids {tuple(ids.shape)}"
+            )
     for attention in {each.kind: each for each in found}.values():
         mask = mask_of(attention, model, batch)
         if mask is not None and not mask.any(-1).all():
