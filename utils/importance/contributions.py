@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
@@ -21,13 +22,12 @@ class Contributions(NamedTuple):
 
     maps: the attention maps, with weights (layers, heads, queries, keys), labels and special tokens. norms: of what a
     head hands from a key to a query, ‖α_ij f(x_j)‖, of the same shape. added: of what it adds to a query in all,
-    ‖Σ_j α_ij f(x_j)‖, (layers, heads, queries). heads: original numbers of the heads, by layer.
+    ‖Σ_j α_ij f(x_j)‖, (layers, heads, queries). Heads that were removed hold NaN in all three.
     """
 
     maps: AttentionMaps
     norms: Tensor
     added: Tensor
-    heads: list[tuple[int, ...]]
 
     @property
     def weights(self) -> Tensor:
@@ -35,14 +35,10 @@ class Contributions(NamedTuple):
 
     def to_frame(self) -> pd.DataFrame:
         """A row a weight: layer, head, query and key (positions), query_label and key_label, weight, norm."""
-        frame = self.maps.to_frame().assign(norm=self.norms.flatten().numpy())
-        frame["head"] = [
-            self.heads[self.maps.layers.index(layer)][head] for layer, head in frame[["layer", "head"]].values
-        ]
-        return frame
+        return self.maps.to_frame().assign(norm=self.norms.flatten().numpy())
 
     def summary(self) -> pd.DataFrame:
-        """A row a head: kind, layer, head, and means over the ordinary queries.
+        """A row a head that is left: kind, layer, head, and means over the ordinary queries.
 
         sink_weight and sink_norm: the share of weight, and of norm, on special tokens, or on the first token if the
         text has none (the first row is left out then, as in ``head_statistics``). added: the mean norm of what the
@@ -62,12 +58,13 @@ class Contributions(NamedTuple):
             "added": added,
             "cancelled": 1 - added / total,
         }
+        n_heads = self.weights.shape[1]
         frame = pd.DataFrame(
-            [(layer, head) for layer, heads in zip(self.maps.layers, self.heads, strict=True) for head in heads],
-            columns=["layer", "head"],
+            {"kind": self.maps.kind, "layer": np.repeat(self.maps.layers, n_heads)}
+            | {"head": list(range(n_heads)) * len(self.maps.layers)}
+            | {name: each.mean(-1).flatten().numpy() for name, each in columns.items()}
         )
-        frame.insert(0, "kind", self.maps.kind)
-        return frame.assign(**{name: each.mean(-1).flatten().numpy() for name, each in columns.items()})
+        return frame[frame["added"].notna()].reset_index(drop=True)
 
 
 def contribution_norms(
@@ -104,11 +101,11 @@ def contribution_norms(
 
 @torch.no_grad()
 def _of_kind(maps: AttentionMaps, found: list[Attention], values: dict[str, Tensor]) -> Contributions:
-    norms, added = torch.empty_like(maps.weights), torch.empty(maps.weights.shape[:3])
+    norms, added = (torch.full(maps.weights.shape[:size], torch.nan) for size in (4, 3))  # NaN: removed heads
     for place, each in enumerate(found):
         stored = each.values(values[each.name][0]).float().cpu()  # (keys, heads, d_head)
         handed = torch.einsum("khd,hdw->hkw", stored, each.output_blocks().float().cpu())
-        weights = maps.weights[place]
-        norms[place] = weights * handed.norm(dim=-1)[:, None]
-        added[place] = (weights @ handed).norm(dim=-1)
-    return Contributions(maps, norms, added, [each.heads for each in found])
+        weights = maps.weights[place, list(each.heads)]
+        norms[place, list(each.heads)] = weights * handed.norm(dim=-1)[:, None]
+        added[place, list(each.heads)] = (weights @ handed).norm(dim=-1)
+    return Contributions(maps, norms, added)
