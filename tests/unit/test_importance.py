@@ -22,6 +22,7 @@ from utils.attention import MultiHeadAttention
 from utils.corpora import passages
 from utils.heads import Head, ablated, gated, heads_of
 from utils.importance import ablation_effect, contribution_norms, importance
+from utils.pruning import prune
 
 TEXTS = ["The cat sat on the mat.", "A dog.", "It is what it was before."]
 TARGETS = ["A dog ran.", "It", "The mat was before the cat."]
@@ -183,6 +184,27 @@ def test_two_rounds_with_a_head_taken_out_in_between(family):
     place = heads_of(model).index(gone)
     assert second.iloc[place][["absolute", "signed", "fisher"]].tolist() == [0, 0, 0]
     assert (second.drop(place)["absolute"] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["bert", "llama", "bart"])
+def test_heads_that_were_removed_are_absent_and_the_rest_keep_their_numbers(make, name):
+    family = make(name)
+    kind = heads_of(family.model)[0].kind
+    gone = [Head(0, 0, kind), Head(1, 1, kind)]
+    pruned, batch = prune(family.model, gone), batch_of(family)
+    pruned.double(), family.model.double()
+    frame = importance(pruned, [batch], score)
+    left = [head for head in heads_of(family.model) if head not in gone]
+    assert list(zip(frame["layer"], frame["head"], frame["kind"], strict=True)) == [tuple(head) for head in left]
+    agree(frame["signed"].to_numpy(), slopes(pruned, [batch], score), noise=KINKS.get(name, 1e-7))
+    with ablated(family.model, gone):
+        expected = ablation_effect(family.model, [batch], score, heads=left)
+    found = ablation_effect(pruned, [batch], score, heads=[*gone, *left])
+    np.testing.assert_allclose(found["effect"], expected["effect"], atol=1e-5)
+    norms = contribution_norms(pruned, family.tokenizer, families.SENTENCE, family.target)[kind]
+    rows = norms.summary()[["layer", "head"]].itertuples(index=False)
+    assert [Head(*row, kind) for row in rows] == [head for head in left if head.kind == kind]
+    assert norms.norms[1, 1].isnan().all() and norms.norms[1, 0].isfinite().all()
 
 
 @pytest.mark.parametrize("scope", [torch.no_grad, torch.inference_mode, torch.enable_grad])
@@ -379,7 +401,7 @@ def test_the_norms_of_one_head_by_hand(tiny_bert):
 def test_a_summary_compares_weight_and_norm(family):
     for kind, found in contribution_norms(family.model, family.tokenizer, families.SENTENCE, family.target).items():
         frame = found.summary()
-        assert len(frame) == sum(map(len, found.heads)) and (frame["kind"] == kind).all()
+        assert len(frame) == len(found.weights[..., 0, 0].flatten()) and (frame["kind"] == kind).all()
         for column in ("sink_weight", "sink_norm", "cancelled"):
             assert frame[column].between(-1e-6, 1 + 1e-6).all()
         assert (frame["added"] > 0).all()
