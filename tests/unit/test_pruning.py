@@ -304,6 +304,26 @@ def test_t5_is_refused_with_the_reason_and_the_way_out(make):
     assert heads_of(prune(model, [])) == heads_of(model)
 
 
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ([(0, -1)], "head -1 does not exist: layer 0 of the encoder has heads 0 to 3"),
+        ([(0, 4)], "heads 0 to 3"),
+        ([(3, 0)], "layers 0 to 2"),
+        ([(0, 1.5)], "whole number, got 1.5"),
+        ([(0, True)], "whole number, got True"),
+        ([(0, 1, "cross")], "no 'cross' attention: the model has encoder"),
+        ([3], "a head is Head"),
+        ("heads", "must be a list"),
+        (None, "must be a list"),
+    ],
+)
+def test_heads_that_do_not_exist_are_refused_with_the_valid_range(tiny_bert, heads, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        prune(tiny_bert.model, heads)
+    assert len(heads_of(prune(tiny_bert.model, [(0, 1), Head(0, 1), (0, 1, "encoder")]))) == 11
+
+
 BAD = st.one_of(
     st.none(),
     st.integers(),
