@@ -141,6 +141,7 @@ def layers(
     series: name → (layers,) or (repeats, layers). ``first`` is the number of the first layer.
     """
     ax = ax or plt.subplots()[1]
+    ends = []
     for index, (name, values) in enumerate(series.items()):
         values = np.atleast_2d(np.asarray(values, dtype=float))
         steps = np.arange(first, first + values.shape[1])
@@ -148,7 +149,13 @@ def layers(
         ax.plot(steps, values.mean(0), color=shade, marker="o", ms=4)
         if len(values) > 1:
             ax.fill_between(steps, values.min(0), values.max(0), color=shade, alpha=0.18, lw=0)
-        ax.annotate(name, (steps[-1], values.mean(0)[-1]), (6, 0), textcoords="offset points", color=shade, va="center")
+        ends.append((values.mean(0)[-1], steps[-1], name, shade))
+    highest = -np.inf
+    for end, step, name, shade in sorted(each for each in ends if np.isfinite(each[0])):
+        height = ax.transData.transform((step, end))[1] * 72 / ax.figure.dpi  # in points
+        highest = max(height, highest + 12)  # names stay a line apart
+        offset = (6, highest - height)
+        ax.annotate(name, (step, end), offset, textcoords="offset points", color=shade, va="center")
     ax.set(xlabel="layer", ylabel=y, xticks=steps)
     ax.set_title(title)
     return ax
@@ -161,12 +168,14 @@ def flow(
     title: str = "",
     threshold: float = 0.15,
     reading: bool = False,
+    low: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
     """Attention as arrows between tokens in a row; the width of an arrow is its weight.
 
     weights: (tokens, tokens), row = query. Arrows show the flow of content, key → query; with ``reading`` they show
-    where a query looks, query → key. Weights below ``threshold`` and those of a token on itself are left out.
+    where a query looks, query → key. Weights below ``threshold`` and those of a token on itself are left out. With
+    ``low`` an arrow over many tokens is bent less, so that it fits above a long row.
     """
     weights = np.asarray(weights, dtype=float)
     if weights.shape != (len(tokens), len(tokens)):
@@ -178,9 +187,8 @@ def flow(
             continue
         start, end = (query, key) if reading else (key, query)
         style = {"arrowstyle": "-|>", "mutation_scale": 11, "shrinkA": 16, "shrinkB": 16, "color": shade}
-        ax.add_patch(
-            FancyArrowPatch((start, 0), (end, 0), connectionstyle="arc3,rad=-0.45", lw=5 * weights[query, key], **style)
-        )
+        bend = f"arc3,rad={-0.9 / (1 + abs(end - start)) if low else -0.45}"
+        ax.add_patch(FancyArrowPatch((start, 0), (end, 0), connectionstyle=bend, lw=5 * weights[query, key], **style))
     for place, token in enumerate(tokens):
         ax.text(place, 0, token, ha="center", va="center", bbox={"boxstyle": "round,pad=0.3", "fc": "w", "ec": "none"})
     ax.set(xlim=(-0.6, len(tokens) - 0.4), ylim=(-1.0, 1.0))

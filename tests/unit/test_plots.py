@@ -136,3 +136,22 @@ def test_an_unknown_colour_lists_the_known_ones():
 def test_numbers_in_cells_never_show_a_negative_zero():
     axes = plots.heatmap(np.array([[-0.001, 0.5]]), signed=True, numbers=True)
     assert [text.get_text() for text in axes.texts] == ["0.00", "0.50"]
+
+
+def test_names_of_lines_that_end_together_do_not_overlap():
+    ax = plots.layers({"one": [0.0, 0.5], "two": [1.0, 0.5], "three": [0.4, 0.501], "far": [0.2, 1.0]}, y="share")
+    ax.figure.canvas.draw()
+    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+    assert len(boxes) == 4
+    assert all(lower.y1 <= upper.y0 + 4 for lower, upper in zip(boxes, boxes[1:], strict=False))
+
+
+def test_low_arrows_over_many_tokens_stay_in_the_picture():
+    weights = np.zeros((9, 9))
+    weights[8, 0] = 1.0
+    heights = {}
+    for low in (False, True):
+        ax = plots.flow(weights, list("abcdefghi"), low=low)
+        ax.figure.canvas.draw()
+        heights[low] = ax.patches[0].get_window_extent().y1 - ax.get_window_extent().y1
+    assert heights[True] < 0 < heights[False]
