@@ -444,7 +444,7 @@ def embedding(outputs, batch: dict) -> torch.Tensor:
 
 @pytest.fixture
 def sentences(minilm):
-    return dict(minilm.tokenizer(passages(8), return_tensors="pt", padding=True, truncation=True, max_length=16))
+    return dict(minilm.tokenizer(passages(4), return_tensors="pt", padding=True, truncation=True, max_length=16))
 
 
 def test_all_gradient_scores_cost_at_most_four_training_passes(minilm, sentences):
