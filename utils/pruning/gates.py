@@ -120,11 +120,11 @@ def _checked(temperature: float, stretch: tuple[float, float], start: float) -> 
         low, high = (float(each) for each in stretch)
     except (TypeError, ValueError):
         raise TypeError(f"stretch must be two numbers such as {STRETCH}, got {stretch!r}") from None
-    if not (-math.inf < low < 0 and 1 < high < math.inf):
-        raise ValueError(f"stretch must reach below 0 and above 1, such as {STRETCH}, got {(low, high)}")
-    for name, value in (("temperature", temperature), ("start", start)):
-        if not isinstance(value, Real) or not math.isfinite(value):
-            raise TypeError(f"{name} must be a finite number, got {value!r}")
-    if not temperature > 0:
-        raise ValueError(f"temperature must be above 0, such as 2/3 (Louizos et al.), got {temperature}")
+    if not (-10 <= low <= -0.001 and 1.001 <= high <= 11):
+        raise ValueError(f"stretch must reach 0.001 to 10 below 0 and above 1, as {STRETCH} does, got {(low, high)}")
+    for name, value, least, most in (("temperature", temperature, 0.01, 10), ("start", start, -20, 20)):
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise TypeError(f"{name} must be a number, got {value!r}")
+        if not least <= value <= most:
+            raise ValueError(f"{name} must be from {least} to {most}, got {value}")
     return float(temperature), (low, high)
