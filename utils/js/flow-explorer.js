@@ -1,7 +1,7 @@
 // <flow-explorer>: one token followed through the layers, on a graph of tokens × layers.
 // data: { title, hint, tokens, special: [0/1], views: [{ name, from, to, unit }], open: { token, side, view } }
 // arrays: from, to (views, layers + 1, receiving, sending); edges (layers, receiving, sending)
-const figure = (v) => v >= 0.995 ? v.toFixed(1) : v >= 0.0995 ? v.toFixed(2) : v.toFixed(3);
+const figure = (v) => v.toFixed(v >= 0.0995 ? 2 : 3);
 
 class FlowExplorer extends BookElement {
   build() {
