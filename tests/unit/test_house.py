@@ -56,5 +56,17 @@ def test_the_readme_names_targets_and_folders_that_exist():
     assert [path for path in paths if path not in generated and not (ROOT / path).exists()] == []
 
 
+def test_the_code_in_the_readme_runs():
+    readme = (ROOT / "README.md").read_text("utf8")
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["maps"].weights.shape[:2] == (6, 12)
+    assert len(names["scores"]) == 72 and "without" in names
+    sizes = [sum(tensor.numel() for tensor in names[name].parameters()) for name in ("model", "smaller")]
+    assert sizes[0] - sizes[1] == 4 * 384 * 32 + 3 * 32  # rows of W_Q, W_K, W_V with biases, columns of W_O
+
+
 def test_helpers_come_from_this_folder():
     assert Path(utils.__file__).resolve().parent == ROOT / "utils"
