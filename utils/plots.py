@@ -187,7 +187,7 @@ def flow(
             continue
         start, end = (query, key) if reading else (key, query)
         style = {"arrowstyle": "-|>", "mutation_scale": 11, "shrinkA": 16, "shrinkB": 16, "color": shade}
-        bend = f"arc3,rad={-0.9 / (1 + abs(end - start)) if low else -0.45}"
+        bend = f"arc3,rad={-2 / (3.5 + abs(end - start)) if low else -0.45}"
         ax.add_patch(FancyArrowPatch((start, 0), (end, 0), connectionstyle=bend, lw=5 * weights[query, key], **style))
     for place, token in enumerate(tokens):
         ax.text(place, 0, token, ha="center", va="center", bbox={"boxstyle": "round,pad=0.3", "fc": "w", "ec": "none"})
