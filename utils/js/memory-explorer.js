@@ -112,7 +112,8 @@ class MemoryExplorer extends BookElement {
     this.list.replaceChildren(el("p", { class: "head", text: "Ask for each key" }), el("table", { class: "pairs" },
       el("thead", {}, el("tr", {}, ...["key", "value written", "value read", "error"].map((t) => el("th", { scope: "col", text: t })))),
       el("tbody", {}, ...state.found.map((_, i) => row(i)))));
-    this.readout.textContent = `${data.rules.find(([id]) => id === this.rule)[1]}, ${this.written} ${this.written > 1 ? "pairs" : "pair"} in 2 dimensions: relative error ${signed(state.total)}. ${this.say(state)}`;
+    const label = data.rules.find(([id]) => id === this.rule)[1], many = `${this.written} ${this.written > 1 ? "pairs" : "pair"}`;
+    this.readout.textContent = `${label[0].toUpperCase()}${label.slice(1)}, ${many} in 2 dimensions: relative error ${signed(state.total)}. ${this.say(state)}`;
   }
 
   say({ total }) {
