@@ -2,8 +2,8 @@
 # # Attention routes content
 #
 # **The insight.** Attention moves content along a weighted directed graph, from keys to queries. What a token is stays
-# in the residual stream; one head carries a thin, chosen part of it. Heads look at different places, and what they
-# share is mostly *where to look*, not *what to hand over*.
+# in the residual stream; one head carries a thin, chosen part of it. Heads look at different places, and the directions
+# that they share serve queries and keys more than values.
 
 # %% tags=["hide-input"]
 import pandas as pd
@@ -43,10 +43,10 @@ display(claims.card(2), claims.card("3b"))
 # Every head draws its own graph over the same words. An arrow goes from the key that is read to the query that reads
 # it: that is the way content moves.
 
-# %% mystnb={"figure": {"caption": "Three heads of MiniLM read the same sentence. One passes each token on to the next, one mostly to the one before, and one reads [CLS] everywhere. Arrows show flow, key to query; weights below 0.15 are left out.", "name": "fig-routing-graphs"}, "image": {"alt": "Three rows of the tokens CLS, the, key, opens, the, old, door, SEP with curved arrows. In the first each arrow leads one token to the right, in the second short arrows lead one to the left and some start at CLS, in the third all arrows start at CLS."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Three heads of MiniLM read the same sentence. One passes each token on to the next, one mostly to the one before, and one reads [CLS] everywhere. Arrows show flow, key to query; weights below 0.15 are left out.", "name": "fig-routing-graphs"}, "image": {"alt": "Three rows of the tokens CLS, the, key, opens, the, door, SEP with curved arrows. In the first each arrow leads one token to the right, in the second short arrows lead one to the left and some start at CLS, in the third all arrows start at CLS."}} tags=["claim"]
 model, tokenizer = load("minilm")
 null_model = untrained(model, seed=0)
-sentence = "The key opens the old door"
+sentence = "The key opens the door"
 maps = attention_maps(model, tokenizer, sentence)["encoder"]
 shown = {(0, 2): "from the token before", (1, 8): "from the token after"}
 shown[1, 10] = "from [CLS], whatever the token"
@@ -128,7 +128,7 @@ plots.layers(
     y="distance between heads",
     title="Heads of a layer look at different places",
     null=["untrained"],
-)
+);
 # %% [markdown]
 # So the claim is wrong for this model, whichever layer you take. {cite:t}`clark2019` say the same of BERT with names: its best
 # single heads find the direct object of a verb with 86.8 % and the determiner of a noun with 94.3 % (table 1, section 4.2;
@@ -235,9 +235,7 @@ plots.layers(
     y="rank correlation with effect",
     title="Rollout predicts lower layers well, upper ones less",
     null=list(nulls),
-)
-table = drawn | {"untrained model, rollout ½": null_score.mean(dim=0)}
-pd.DataFrame({k: v.numpy() for k, v in table.items()}).T.round(2)
+);
 
 
 # %% tags=["claim"]
@@ -251,8 +249,10 @@ def sources(effects):
 counted, null_counted = sources(effects), sources(null_effects)
 # No tree (1 source); trained more selective than untrained.
 assert counted.min() > 8 and counted.max() < null_counted.min() - 1
-print("trained  ", ", ".join(f"{each:.1f}" for each in counted))
-print("untrained", ", ".join(f"{each:.1f}" for each in null_counted))
+table = drawn | {"untrained model, rollout ½": null_score.mean(dim=0)}
+table = {f"correlation: {name}": row for name, row in table.items()}
+table |= {"sources": counted, "sources, untrained model": null_counted}
+pd.DataFrame({k: v.numpy() for k, v in table.items()}).T.round(2)
 
 # %% [markdown]
 # The skip share is about 0.7, not one half. Rollout knows something: it is above nearness in every layer, far above it in
@@ -386,11 +386,11 @@ assert abs(values.mean() - random32.mean()) < 0.08
 assert (heads.mean(0) < 0.5 * random32.mean(0)).all()
 assert (heads < 0.6 * stream.mean(0)).all()
 plots.layers(
-    lines,
+    lines | nulls,
     y="accuracy",
     title="A head loses most tokens in the mixing",
-    null=["one head, untrained"],
-)
+    null=list(nulls),
+);
 # %% [markdown]
 # "Nearly full information" would put *one head* on *residual stream*. It lies far below, and below a random projection of
 # the same width: by the criterion that was set beforehand, the claim does not hold here. The loss happens in the mixing,
@@ -422,8 +422,7 @@ plots.strips(
     x="accuracy of the probe",
     title="A head carries what it reads",
     null=["commonest"],
-)
-
+);
 # %% [markdown]
 # This is the sense in which attention *routes*: a head fetches the identity of another token and leaves the rest to the
 # residual stream. Which token, differs from head to head: the note's clause that heads *combine differently* survives.
@@ -463,7 +462,7 @@ plots.strips(
     title="Reading [CLS] is a head's way to say nothing",
     null=["untrained"],
     reference=0.0,
-)
+);
 
 # %% [markdown]
 # The special tokens are a **sink**: weights must sum to 1, and go there when a head has nothing to fetch; little comes back.
@@ -528,9 +527,9 @@ plots.layers(
         "scattered": scattered,
     },
     y="directions for 90 % of Σσ²",
-    title="Heads share where to look more than what to hand over",
+    title="Heads share directions for queries and keys most",
     null=["random", "scattered"],
-)
+);
 # %% [markdown]
 # One head is not of low rank: it uses 24 of its 32 directions, and random heads use 26. The sum is. But most of the
 # way down from 384 is free: any product of two random square matrices decays like that. Without the null, the figure
@@ -573,10 +572,11 @@ pd.Series(survives, name="cosine").unstack().round(2)
 # to mix each in, or 16 private ones a head, in and out.
 assert 104 * (384 + 12 * 32) == 12 * 16 * (384 + 32)
 fair = means.unstack()[[104, 192]]
+gain = {}
 for part, sign in {"query-key": 1, "value-output": -1}.items():
-    difference = fair.loc[part, "shared"][104] - fair.loc[part, "private"][192]
-    print(f"{part}: 104 shared − 16 private a head, {difference:+.2f}")
-    assert sign * difference > 0.05
+    gain[part] = fair.loc[part, "shared"][104] - fair.loc[part, "private"][192]
+    print(f"{part}: 104 shared − 16 private a head, {gain[part]:+.2f}")
+    assert sign * gain[part] > 0.05
 figures.curve_explorer(
     sweep,
     x="directions",
@@ -586,7 +586,8 @@ figures.curve_explorer(
     by="how",
     sliders=["part"],
     null=["random"],
-    title="For looking, shared directions beat private ones",
+    at=192,
+    title="Queries and keys: shared directions beat private ones",
     x_label="directions kept of 384, in every layer",
     y_label="cosine to the whole model",
     spread="the middle 80 % of the passages",
@@ -599,6 +600,11 @@ figures.curve_explorer(
 # take as many numbers as 16 private ones a head. At this price sharing wins for queries and keys and loses for values and
 # outputs. So the note's box has a point, with two corrections: another paper, and no values.
 #
+# :::{div} speaker-notes
+# 8 minutes. Show the spectra without the grey lines first, and ask what they prove. Likely wrong answer: "shared directions
+# mean that heads do the same". They use one room for different questions: see the distances above.
+# :::
+#
 # ## Where this breaks
 #
 # :::{div} breaks
@@ -607,7 +613,7 @@ figures.curve_explorer(
 # rollout still multiplies them.
 # :::
 
-# %% mystnb={"figure": {"caption": "All heads silenced. Rollout goes on to report that nine tenths of each position come from others; in truth nothing moved. Each dot is one word of one passage.", "name": "fig-routing-breaks"}, "image": {"alt": "Three strips of dots. Measured effect on other words with all heads silenced: all at zero. The same in the whole model: around 0.24. Rollout to other words with heads silenced: around 0.9."}}
+# %% mystnb={"figure": {"caption": "All heads silenced. Rollout goes on to report that more than nine tenths of each position come from others; in truth nothing moved. Each dot is one word of one passage.", "name": "fig-routing-breaks"}, "image": {"alt": "Three strips of dots. Measured effect on other words with all heads silenced: all at zero. The same in the whole model: around 0.24. Rollout to other words with heads silenced: around 0.9."}}
 with ablated(model, heads_of(model)):
     silenced = measured(model)[:, -1]
     claimed = orders(model)["rollout, ½"][:, -1]
@@ -625,7 +631,7 @@ plots.strips(
     x="mean effect of the other words; share that rollout gives to others",
     title="Rollout reports flow where nothing flows",
     null=["measured, heads silenced"],
-)
+);
 
 # %% [markdown]
 # The other limits of this chapter: one small encoder, technical English, linear probes. A replaced token is also an unusual
@@ -663,8 +669,7 @@ plots.strips(
 def head_messages(weights, values, w_o):
     """weights (n, n), values (n, d_head), w_o (d_head, width).
 
-    Returns (n, n, width): [j, i] is what moves from j to i.
-    """
+    Returns (n, n, width): [j, i] is what moves from j to i."""
     ### BEGIN SOLUTION
     return weights.T[:, :, None] * (values @ w_o)[:, None, :]
     ### END SOLUTION
@@ -876,9 +881,8 @@ ways = {"heads whose best offset is not 0": elsewhere, "token read most": told}
 common = {
     f"directions, {k}": round(float(v[:, 1].mean())) for k, v in found.items()
 }
-for way in subspaces.WAYS:
-    cosine = survives["query-key", way]
-    common[f"cosine, 192 {way}"] = round(cosine, 2)
+for part, more in gain.items():
+    common[f"cosine, 104 shared − 16 private, {part}"] = round(more, 2)
 display(
     claims.record("C2.2", tree, "does not hold"),
     claims.record("C2.3", places, "does not hold"),
@@ -892,7 +896,7 @@ display(
 #
 # 1. Attention is a sum of messages from keys to queries. Weights say where a head reads; values decide what arrives.
 # 2. The residual stream keeps what a token is. A head carries what it fetches elsewhere, and heads differ in where that is.
-# 3. Heads share directions for looking more than for handing over. Compare every spectrum with that of random matrices.
+# 3. Heads share directions for queries and keys, hardly for values. Compare every spectrum with that of random matrices.
 #
 # ## References
 #

@@ -141,10 +141,9 @@ class FlowExplorer extends BookElement {
   }
 }
 FlowExplorer.style = `
-  .heads, .graph { display: grid; grid-template-columns: minmax(3em, max-content) minmax(9em, 34em) minmax(3em, max-content); column-gap: .5em; }
-  .heads { grid-template-columns: minmax(0, 6.5em) minmax(9em, 34em) minmax(0, 6.5em); font-size: .92em; margin-top: .5em; }
+  .heads, .graph { display: grid; grid-template-columns: minmax(4.8rem, 6.5rem) minmax(7rem, 34rem) minmax(4.8rem, 6.5rem); column-gap: .5em; }
+  .heads { font-size: .92em; margin-top: .5em; }
   .heads span:first-child { text-align: right; } .heads .muted { text-align: center; }
-  .graph { grid-template-columns: minmax(0, 6.5em) minmax(9em, 34em) minmax(0, 6.5em); }
   .q { color: var(--query); } .k { color: var(--key); } .q, .k { font-weight: 600; }
   .side div { height: 24px; line-height: 24px; padding: 0 .3em; cursor: pointer; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
   .side.from div { text-align: right; }
