@@ -1,6 +1,6 @@
 """Chapter 5: spectra of whole texts, and Linformer's projections trained for MiniLM with everything else frozen.
 
-python -m tools.sweeps.low_rank   about 8 minutes of processor time on one core; writes data/sweeps/low-rank.json
+python -m tools.sweeps.low_rank   about 6 minutes of processor time on one core; writes data/sweeps/low_rank.json
 
 Texts have 64 tokens where something is trained, 512 for spectra and truncation. The notebook reruns one seed, one text.
 """
@@ -128,7 +128,7 @@ def main() -> None:
     result = {"made": made("low_rank", **facts)}
     for name, part in {"spectra": spectra, "outputs": outputs, "training": training}.items():
         result[name] = part(model, tokenizer)
-        write("low-rank", result)
+        write("low_rank", result)
 
 
 if __name__ == "__main__":
