@@ -75,7 +75,7 @@ def test_mouse_follows_another_token_and_reads_a_place(page):
         assert readout.inner_text().startswith("e (10 of 24), is mixed into")
         figure.locator("summary").click()
         figure.get_by_role("radio", name="measured").check()
-        cells = figure.locator("tbody tr").nth(3).locator("td").all_inner_texts()
+        cells = figure.locator(".numbers tbody tr").nth(3).locator("td").all_inner_texts()
         assert [float(cell) for cell in cells] == pytest.approx(forward[:, 3, 9].tolist(), abs=0.006)
         seen.clean()
 
