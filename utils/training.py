@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 Batch = Mapping[str, Any]
 

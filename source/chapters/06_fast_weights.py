@@ -276,8 +276,8 @@ axes[0].set_title("The sum rule fails along a line that theory draws");
 #
 # ## Write and read by hand
 #
-# Two dimensions, up to four pairs. Begin with three keys. Bring A and B to a right angle and take C away; then bring C
-# back on top of A, and change the rule.
+# Two dimensions, up to four pairs. A and B stand at right angles, C is in the way: take it out and put it back with "pairs
+# written". Then turn C until it lies on A, and compare the rules.
 
 # %% tags=["hide-input"]
 memory_explorer(
@@ -319,14 +319,12 @@ random = normalize(raw, dim=-1)
 by_age = {}
 for name, rule in {"sum": sum_read, "delta": delta_read}.items():
     miss = (rule(random, values) - values).square().sum(-1)
-    by_age[name] = (miss / D).unflatten(1, (16, 8)).mean(2)  # (SEEDS, 16)
+    miss = miss / values.square().sum(-1).mean(-1, keepdim=True)
+    by_age[name] = miss.unflatten(1, (16, 8)).mean(2)  # (SEEDS, 16)
 first, last = by_age["delta"][:, 0], by_age["delta"][:, -1]
 assert (last < 0.15).all() and (first > 1.2).all()
 assert (by_age["sum"][:, 0] - by_age["sum"][:, -1]).mean().abs() < 0.3
 print(f"delta, first 8 pairs {first.mean():.2f}, last 8 {last.mean():.2f}")
-print(
-    f"delta, all {by_age['delta'].mean():.2f}, sum {by_age['sum'].mean():.2f}"
-)
 ax = plots.layers(
     by_age,
     y="relative squared error",
@@ -374,7 +372,7 @@ assert list(features["d_dot"]) == [64, 64, 128, 256, 384]
 assert features.loc["DPFP-1", "error, sum"] > rows["identity"]["error, sum"]
 assert features.loc["DPFP-3", "error, delta"] < 0.5
 assert features["error, delta"].drop("elu + 1").is_monotonic_decreasing
-features.round(2)
+features.astype({"d_dot": int}).round(2)
 
 # %% [markdown]
 # (d_dot here is measured: the rank of the features of 512 random keys.) The room is there, exactly as the formula says.
@@ -405,7 +403,7 @@ linear = runs[runs["feature"] != "softmax"]
 above = linear["error"] - linear["limit"]
 assert above.min() > -1e-4 and above.max() < 0.2
 assert above[linear["symbols"] != linear["d_dot"]].max() < 0.1
-assert runs.loc[runs["feature"] == "softmax", "error"].max() < 0.01
+assert runs.loc[runs["feature"] == "softmax", "error"].max() < 0.001
 
 # A part again, live, with other seeds and fewer steps.
 for feature, steps in {"elu + 1": 500, "DPFP-1": 300, "softmax": 150}.items():
@@ -444,10 +442,10 @@ figures.curve_explorer(
 )
 
 # %% [markdown]
-# Every linear memory lands on its limit and stays there: for elu + 1 at $S = 64$ it is 0.75, with DPFP-1 0.50. Training finds
-# the best that the width allows, and no feature map gives more than its $d_\text{dot}$. Exactly at the edge, $S = d_\text{dot}$,
-# positive features stay a little short of it (choose elu + 1 and go to 16). Softmax with the same 16 dimensions is at 0 for
-# all sizes tried.
+# Every linear memory lands on its limit and stays there. At $S = 64$ elu + 1 ends at 0.76 (limit 0.75), DPFP-1 at 0.50 (limit
+# 0.50). Training finds the best that the width allows, and no feature map gives more than its $d_\text{dot}$. Only at the
+# edge, $S = d_\text{dot}$, positive features stay short of it, by 0.06 to 0.16 (choose elu + 1 and go to 16). Softmax with the same
+# 16 dimensions stays below 0.001 for all sizes tried.
 #
 # {cite:t}`schlag2021` report the same picture at width 64: linear attention fails from about 60 symbols, DPFP-1, 2 and 3 near
 # 128, 256 and 384, softmax holds beyond 500 (retrieval figure and repository logs). Their final loss for linear attention
@@ -470,7 +468,6 @@ figures.curve_explorer(
 # %%
 test = retrieval.reassigned(batch=2000)(torch.Generator().manual_seed(9))
 ceiling = retrieval.blind_ceiling(test)
-last_runs = pd.DataFrame(cached["overwrite"])
 assert abs(ceiling - cached["blind_ceiling"]) < 0.02
 print(f"ceiling of rules that cannot order writes: {ceiling:.2f}")
 for rule in ("sum", "delta"):  # a part again, live
@@ -480,9 +477,11 @@ for rule in ("sum", "delta"):  # a part again, live
     live = retrieval.accuracy(model, test)
     print(f"{rule:5} after 350 steps {live:.1f}")
     assert (live > 0.8) if rule == "delta" else (live < ceiling + 0.03)
+runs_2 = pd.DataFrame(cached["overwrite"]).groupby("rule", sort=False)
+runs_2["accuracy"].agg(["min", "max"]).round(2)  # 1,200 steps, cached
 
 # %% mystnb={"figure": {"caption": "Accuracy on 4,000 new sequences after 1,200 steps, one dot a seed. Line: the ceiling of rules that cannot order writes. Sum and softmax without positions stay on it. Delta passes it, and so does everything else that knows the order.", "name": "fig-fast-weights-overwrite"}, "image": {"alt": "Five strips of dots. Sum and softmax lie on the vertical line at 0.48; softmax with positions, delta and decay lie above 0.9."}}
-by_rule = last_runs.groupby("rule", sort=False)["accuracy"].apply(list)
+by_rule = runs_2["accuracy"].apply(list)
 order_blind = [*by_rule["sum"], *by_rule["softmax"]]
 assert max(order_blind) < cached["blind_ceiling"] + 0.02
 assert min(by_rule["delta"]) > 0.85 and min(by_rule["decay"]) > 0.9
@@ -492,8 +491,7 @@ plots.strips(
     x="accuracy: value written last",
     title="What cannot order writes stays at its ceiling",
     reference=cached["blind_ceiling"],
-)
-last_runs.groupby("rule", sort=False)["accuracy"].agg(["min", "max"]).round(2)
+);
 
 # %% [markdown]
 # Sum and softmax stay at the ceiling, whatever the seed: 0.48 to 0.49. The delta rule passes it, 0.89 to 0.97.
@@ -558,8 +556,6 @@ panels = {
 for ax, (title, (ours, theirs)) in zip(axes, panels.items(), strict=True):
     series = {"trained": ours.T, "untrained": theirs.T}
     plots.layers(series, y="mean |cos|", title=title, null=["untrained"], ax=ax)
-    ax.texts[0].set_position((6, 8))
-    ax.texts[1].set_position((6, -8))
     ax.axhline(by_chance, color=plots.colour("null"), lw=0.8, ls=":")
     ax.set_xlim(-0.3, 7.5)
 axes[1].set_ylabel("");
@@ -599,7 +595,7 @@ sharp.round(2)
 # The table asks each head with its own keys, a task no head has, to see what its keys could separate. Trained keys are
 # longer, so scores are sharper: $|k|^2/\sqrt d$ is 8.37 on average, untrained 0.88. Softmax then names the right one of 64
 # tokens in 48 % of cases, untrained in 2 %, which is chance. The sum rule with these keys, brought to length 1, errs 67
-# times as much as reading nothing.
+# times as much as reading nothing. So much for the note's requirement: these heads work, and their keys are not orthogonal.
 #
 # ## Where this breaks
 #
@@ -641,7 +637,7 @@ plots.strips(
     title="A trained model does not survive the swap",
     null=["uniform attention", "another passage"],
 )
-print({name: round(mean, 2) for name, mean in means.items()})
+print(pd.Series(means).round(2).to_string())
 
 # %% [markdown]
 # elu + 1 leaves little more of the model than uniform attention does (cosine 0.48 against 0.45). DPFP-3 keeps more, 0.65, far

@@ -106,11 +106,11 @@ class MemoryExplorer extends BookElement {
     this.store.replaceChildren(el("p", { class: "head", text: state.memory ? "Memory W" : "No matrix" }), ...state.memory
       ? [this.grid(state.memory), el("p", { class: "muted", text: "6 numbers, whatever was written" })]
       : [el("p", { class: "muted", text: `every key and value is kept: ${5 * this.written} numbers, growing with each pair` })]);
-    const row = (i) => el("tr", {}, el("th", { scope: "row", text: data.names[i] }), el("td", { class: "values", text: data.values[i].map((v) => signed(v, 1)).join("  ") }),
-      el("td", { class: "values read", text: state.found[i].map((v) => signed(v)).join("  ") }),
+    const row = (i) => el("tr", {}, el("th", { scope: "row", text: data.names[i] }), el("td", { class: "values", text: data.values[i].map((v) => signed(v, 1)).join(" ") }),
+      el("td", { class: "values read", text: state.found[i].map((v) => signed(v)).join(" ") }),
       el("td", {}, el("span", { class: "bar", style: `width:${clamp(state.errors[i], 0, 2) * 1.6}em` }), el("span", { text: signed(state.errors[i]) })));
     this.list.replaceChildren(el("p", { class: "head", text: "Ask for each key" }), el("table", { class: "pairs" },
-      el("thead", {}, el("tr", {}, ...["key", "value written", "value read", "error"].map((t) => el("th", { scope: "col", text: t })))),
+      el("thead", {}, el("tr", {}, ...["key", "written", "read", "error"].map((t) => el("th", { scope: "col", text: t })))),
       el("tbody", {}, ...state.found.map((_, i) => row(i)))));
     const label = data.rules.find(([id]) => id === this.rule)[1], many = `${this.written} ${this.written > 1 ? "pairs" : "pair"}`;
     this.readout.textContent = `${label[0].toUpperCase()}${label.slice(1)}, ${many} in 2 dimensions: relative error ${signed(state.total)}. ${this.say(state)}`;
@@ -142,7 +142,7 @@ MemoryExplorer.style = `
   .store { width: 11em; }
   table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
   .grid td { width: 4em; text-align: center; padding: .35em 0; border: 1px solid var(--back); }
-  .pairs th, .pairs td { text-align: left; padding: .2em .9em .2em 0; font-weight: 400; white-space: pre; }
+  .pairs th, .pairs td { text-align: left; padding: .2em .7em .2em 0; font-weight: 400; white-space: pre; }
   .pairs thead th { color: var(--null); }
   .pairs tbody th { color: var(--key); font-weight: 600; }
   .values { color: var(--value); }
