@@ -8,7 +8,7 @@ from utils.memory_explorer import memory_explorer, read_back
 
 PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Memory</title>
 <link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
-<style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1rem;max-width:46rem}}
+<style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1.2rem;max-width:46rem}}
 html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
 <body><main><h1>Memory</h1>{body}</main></body></html>"""
 PAIRS = {"A": (0, (1, -1, 0)), "B": (90, (0, 1, 1)), "C": (45, (-1, 0, 1)), "D": (180, (1, 1, -1))}
@@ -38,6 +38,7 @@ def test_it_draws_and_is_accessible(page, width, dark):
         figure = seen.page.locator("memory-explorer")
         assert figure.locator(".arrow:visible").count() == 3 and figure.locator(".grid td").count() == 6
         assert seen.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert figure.locator(".list").evaluate("e => e.scrollWidth - e.clientWidth") <= 0, "the table is cut off"
         assert seen.axe() == []
         seen.clean()
 

@@ -106,7 +106,7 @@ class MemoryExplorer extends BookElement {
     this.store.replaceChildren(el("p", { class: "head", text: state.memory ? "Memory W" : "No matrix" }), ...state.memory
       ? [this.grid(state.memory), el("p", { class: "muted", text: "6 numbers, whatever was written" })]
       : [el("p", { class: "muted", text: `every key and value is kept: ${5 * this.written} numbers, growing with each pair` })]);
-    const row = (i) => el("tr", {}, el("th", { scope: "row", text: data.names[i] }), el("td", { class: "values", text: data.values[i].map((v) => signed(v, 1)).join(" ") }),
+    const row = (i) => el("tr", {}, el("th", { scope: "row", text: data.names[i] }), el("td", { class: "values", text: data.values[i].map((v) => signed(v, Number.isInteger(v) ? 0 : 1)).join("  ") }),
       el("td", { class: "values read", text: state.found[i].map((v) => signed(v)).join(" ") }),
       el("td", {}, el("span", { class: "bar", style: `width:${clamp(state.errors[i], 0, 2) * 1.6}em` }), el("span", { text: signed(state.errors[i]) })));
     this.list.replaceChildren(el("p", { class: "head", text: "Ask for each key" }), el("table", { class: "pairs" },
@@ -149,5 +149,6 @@ MemoryExplorer.style = `
   .read { color: var(--output); }
   .bar { display: inline-block; height: .7em; background: var(--negative); margin-right: .3em; }
   .list { overflow-x: auto; max-width: 100%; }
+  @media (max-width: 480px) { .bar { display: none; } }
   .readout { margin: .4em 0 0; min-height: 3em; }`;
 if (!customElements.get("memory-explorer")) customElements.define("memory-explorer", MemoryExplorer);
