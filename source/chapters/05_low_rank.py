@@ -256,8 +256,9 @@ ax.set_title("Values for 90 % of Σσ grow with the text");
 
 # %% [markdown]
 # The rank that is needed is about 0.3 $n$ at every length: no constant. A $k$ that served 512 tokens would not serve
-# 65,536, as far as the spectrum decides. (We can only measure to 512 here, and our texts are windows over several
-# passages, so that a longer window also brings new topics.) Whatever makes a constant $k$ work in Linformer, it is not this.
+# 65,536, as far as the spectrum decides. (We can only measure to 512 here, three texts, five at 512; and they are windows
+# over several passages, so that a longer window also brings new topics.) If a constant $k$ works in Linformer, the decay of
+# these spectra does not explain it.
 #
 # :::{div} speaker-notes
 # 10 minutes to here. Likely wrong answers: "rank of P ≤ d_h" (true of the scores only), "the untrained model is at the
@@ -319,7 +320,7 @@ cost.round(2)
 # ## Theorem 1: true of what?
 #
 # The paper's theorem 1 rests on the lemma of Johnson and Lindenstrauss: for a *given* vector $w$, some matrix of rank
-# $\Theta(\log n)$ approximates $P w$ {cite}`wang2020`. Its candidate is $P R^\top R$, with $R$ a $k \times n$ matrix of
+# $\Theta(\log n)$ approximates $P w$ {cite}`wang2020`. The projection behind it is $P R^\top R$, with $R$ a $k \times n$ matrix of
 # Gaussian numbers of variance $1/k$. No property of $P$ enters. So it cannot say that attention is special.
 #
 # How good is it? For one row $p_i$ of $P$ the error has mean 0 and, by the fourth moments of Gaussian numbers, the variance
@@ -537,7 +538,7 @@ figures.curve_explorer(
 # positional a head, the slower its spectrum should fall.
 # :::
 
-# %% mystnb={"figure": {"caption": "The more rows agree on one neighbour, the less of the map is in 128 of 512 values. The two heads that are positional in most rows need the most; below the grey line they lie under softmax of independent noise. Heads of the last layer have no fixed offset.", "name": "fig-lowrank-breaks"}, "image": {"alt": "Scatter plot of heads: share of rows with one fixed offset across, share of sigma upwards. Most heads at the upper left; a falling tail of heads to the lower right that ends in layer 1 head 8 and layer 0 head 2 near 0.37."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "The more rows agree on one neighbour, the less of the map is in 128 of 512 values. The two most positional heads, and one more, lie below softmax of independent scores (grey line).", "name": "fig-lowrank-breaks"}, "image": {"alt": "Scatter plot of heads: share of rows with one fixed offset across, share of sigma upwards. Most heads at the upper left; a falling tail of heads to the lower right that ends in layer 1 head 8 and layer 0 head 2 near 0.37."}} tags=["claim"]
 offset, agree = measures.argmax_offset_share(maps)
 neighbour = offset.abs() == 1
 order = one.flatten().argsort()
