@@ -3,8 +3,8 @@
 python -m tools.sweeps.translator_gates   about 40 minutes on one core; go on after a kill by running it again
 
 As in Voita et al. 2019 the encoder is tuned with the decoder fixed while the gates close. Writes
-data/sweeps/translator-gates.json, and beside it, for each penalty, the tuned encoder layers in half precision with
-their gates (``translator-gates/penalty-<p>.safetensors``). Chapters 3 and 4 and Lab 3 read them.
+data/sweeps/translator_gates.json, and beside it, for each penalty, the tuned encoder layers in half precision with
+their gates (``translator_gates/penalty-<p>.safetensors``). Chapters 3 and 4 and Lab 3 read them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PENALTIES = (0.005, 0.01, 0.02, 0.05, 0.1)  # nats a token that an open head cos
 COMPARED = (0.02, 0.05)  # penalties whose number of heads the other choices get too
 STEPS, TRAINED, RATE, SEEDS = 500, 10_000, 5e-4, 3  # steps, training pairs, learning rate of weights, random choices
 FROZEN = ("encoder.embedding", "decoder")  # the embedding is the decoder's too
-NAME = "translator-gates"
+NAME = "translator_gates"
 
 
 def tune(model: nn.Module, data: list[dict], penalty: float, start: float) -> tuple[HardConcreteGates, pd.DataFrame]:
@@ -74,9 +74,9 @@ def keep(model: nn.Module, gates: HardConcreteGates, penalty: float) -> None:
     tensors |= {"gates": gates()["encoder"].detach(), "log_alpha": gates.log_alpha["encoder"].detach()}
     folder = FOLDER / NAME
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(
-        {name: tensor.contiguous() for name, tensor in tensors.items()}, folder / f"penalty-{penalty:g}.safetensors"
-    )
+    file = folder / f"penalty-{penalty:g}.safetensors"
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file)
+    file.chmod(0o644)
 
 
 def choices(model: nn.Module, frame: pd.DataFrame, counts: list[int]) -> Iterator[tuple[str, int | None, list[Head]]]:
@@ -95,7 +95,7 @@ def without_gates(model: nn.Module, data: list[dict], judge: Judge, gone: list[H
     """Heads removed at once, before and after the same tuning of what is left."""
     small = prune(model, gone)
     before = judge.both(small)
-    tune(small, data, penalty=0.0, start=100.0)
+    tune(small, data, penalty=0.0, start=20.0)
     return {"before": before, "after": judge.both(small)}
 
 

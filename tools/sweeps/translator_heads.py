@@ -1,6 +1,6 @@
 """What the translator's heads are worth, one attention type at a time, without any training.
 
-python -m tools.sweeps.translator_heads   about 25 minutes on one core; writes data/sweeps/translator-heads.json
+python -m tools.sweeps.translator_heads   about 25 minutes on one core; writes data/sweeps/translator_heads.json
 
 Heads are ranked on validation pairs and judged on test pairs. Chapters 3 and 4 and Lab 3 read the result.
 """
@@ -120,7 +120,7 @@ def main() -> None:
     frame = importance(model, batches(tokenizer, "validation", RANKED), loss_of_texts).round(6)
     facts = {"model": sha256(DATA / "translator" / "model.safetensors"), "ranked on": f"validation, first {RANKED}"}
     write(
-        "translator-heads",
+        "translator_heads",
         {
             "made": made("translator_heads", **facts, **{"judged on": f"test, first {JUDGED}", "seeds": SEEDS}),
             "full": judge.both(model),

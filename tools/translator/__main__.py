@@ -20,6 +20,7 @@ from utils.translator import TranslatorConfig, translate
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = {"de": 19_500, "ko": 5_000}  # of the models in data/
+DROPOUT = {"de": 0.2, "ko": 0.1}
 
 
 def arguments() -> argparse.Namespace:
@@ -39,7 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--d-model", type=int, default=128)
     parser.add_argument("--ffn-dim", type=int, default=256)
     parser.add_argument("--decoder-layers", type=int, default=3)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, help="(the default is the full recipe's)")
     parser.add_argument("--name", help="name of the run's folder (default: <target>-<seed>)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads; more than one is not reproducible")
     return parser.parse_args()
@@ -60,7 +61,7 @@ def main() -> None:
         d_model=options.d_model,
         ffn_dim=options.ffn_dim,
         decoder_layers=options.decoder_layers,
-        dropout=options.dropout,
+        dropout=DROPOUT[options.target] if options.dropout is None else options.dropout,
     )
     recipe = Recipe(seed=options.seed, steps=STEPS[options.target])
     run = Run(config, recipe, folder, options.steps, options.minutes)

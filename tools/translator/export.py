@@ -30,6 +30,7 @@ def export_model(run: Run, tokenizer: PreTrainedTokenizerFast, folder: Path) -> 
     rounded.generation_config._from_model_config = False  # its own file says all
     rounded.half().save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
+    tokenizer.backend_tokenizer.no_padding()  # what a call left behind is no part of a tokenizer
     tokenizer.save_pretrained(folder)
     write_json(
         folder / "curve.json",
