@@ -7,14 +7,14 @@ Everything that gates, scores or removes heads goes through ``attentions``. To a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
 from torch import Tensor, nn
 
 KINDS = ("encoder", "decoder", "cross")
-CROSS = ("cross", "encoder_attn", "EncDecAttention")  # in the names of modules that read another text
+CROSS = ("cross", "encoder_attn", "EncDecAttention")  # in the names of attentions that read another text
 KEPT = "heads_left"  # attribute of an attention some of whose heads were removed
 
 
@@ -69,7 +69,8 @@ class Attention:
     """One attention of a model.
 
     heads: original numbers of the heads it still has, in the order of its weights; all_heads: how many it was made
-    with; groups: the key/value head of each original head (its own number without grouped queries); size: d_head.
+    with; groups: the key/value head of each original head (its own number without grouped queries); size: d_head;
+    of_target: its queries are the second text of an encoder–decoder.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class Attention:
     all_heads: int
     groups: tuple[int, ...]
     size: int
+    of_target: bool = False
 
     @property
     def output(self) -> nn.Module:
@@ -120,16 +122,15 @@ def attentions(model: nn.Module) -> list[Attention]:
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"a model (torch.nn.Module) is needed, got {type(model).__name__}")
-    found = {name: module for name, module in model.named_modules() if type(module).__name__ in LAYOUTS}
+    modules = dict(model.named_modules())
+    found = {name: module for name, module in modules.items() if _has_parts(module)}
     _refuse_strangers(model, found)
-    config = getattr(model, "config", None)
-    both = bool(getattr(config, "is_encoder_decoder", False))
-    encoder = {id(module) for module in model.get_encoder().modules()} if both else set()
     by_kind: dict[str, list[Attention]] = {kind: [] for kind in KINDS}
     for name, module in found.items():
-        kind = _kind(name, module, config, both, encoder)
+        kind = _kind(name, modules)
         by_kind[kind].append(_attention(name, module, kind, len(by_kind[kind])))
-    return [each for kind in KINDS for each in by_kind[kind]]
+    both = bool(by_kind["encoder"] and by_kind["cross"])
+    return [replace(each, of_target=both and kind != "encoder") for kind in KINDS for each in by_kind[kind]]
 
 
 def is_conv1d(module: nn.Module) -> bool:
@@ -137,28 +138,41 @@ def is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D"
 
 
-def mask_of(attention: Attention, model: nn.Module, batch: Mapping) -> Tensor | None:
+def mask_of(attention: Attention, batch: Mapping) -> Tensor | None:
     """Which query positions of a batch are real: boolean (texts, tokens), or None where the batch does not say.
 
-    An encoder–decoder's decoder goes by decoder_attention_mask, else by the labels that are not −100.
+    An encoder–decoder's decoder goes by decoder_attention_mask, else by its labels: what comes after the last one that
+    is not −100 is padding.
     """
-    both = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
-    if not both or attention.kind == "encoder":
+    if not attention.of_target:
         mask = batch.get("attention_mask")
     elif batch.get("decoder_attention_mask") is not None:
         mask = batch["decoder_attention_mask"]
     else:
         labels = batch.get("labels")
-        mask = None if labels is None else labels != -100
+        mask = (labels != -100).flip(-1).cummax(-1).values.flip(-1) if isinstance(labels, Tensor) else None
     return mask.bool() if isinstance(mask, Tensor) and mask.ndim == 2 else None
 
 
-def _kind(name: str, module: nn.Module, config: object, both: bool, encoder: set[int]) -> str:
-    if any(word in name for word in CROSS) or getattr(module, "is_cross_attention", False):
+def _has_parts(module: nn.Module) -> bool:
+    """True for a known attention; a class may have the name of one and other parts."""
+    layout = LAYOUTS.get(type(module).__name__)
+    try:
+        return layout is not None and bool(attrgetter(*layout[:5])(module))
+    except AttributeError:
+        return False
+
+
+def _kind(name: str, modules: dict[str, nn.Module]) -> str:
+    module, own = modules[name], name.rpartition(".")[2]
+    if any(word in own for word in CROSS) or getattr(module, "is_cross_attention", False):
         return "cross"
-    if both:
-        return "encoder" if id(module) in encoder else "decoder"
-    causal = LAYOUTS[type(module).__name__].causal or getattr(config, "is_decoder", False)
+    layout, steps = LAYOUTS[type(module).__name__], name.split(".")
+    around = [modules[".".join(steps[:end])] for end in range(len(steps) - 1, 0, -1)] + [modules[""]]
+    beside = name and any(word in child for child, _ in around[0].named_children() for word in CROSS)
+    flags = [getattr(module, "is_decoder", None)]  # BART, Marian and T5 say it there, BERT in its config
+    flags += [getattr(getattr(each, "config", None), "is_decoder", None) for each in around]
+    causal = layout.causal or beside or next((each for each in flags if each is not None), False)
     return "decoder" if causal else "encoder"
 
 
@@ -186,7 +200,7 @@ def _outputs(projection: nn.Module) -> int:
 def _refuse_strangers(model: nn.Module, known: dict[str, nn.Module]) -> None:
     """Raises ValueError if a module looks like an attention and is neither known, nor part of one, nor around one."""
     strangers = {
-        type(module).__name__
+        f"{type(module).__module__}." * (type(module).__name__ in LAYOUTS) + type(module).__name__
         for name, module in model.named_modules()
         if "Attention" in type(module).__name__
         and name not in known

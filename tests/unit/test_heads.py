@@ -11,8 +11,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
+from transformers import BertConfig, BertLMHeadModel, BertModel, EncoderDecoderModel, XLMConfig, XLMModel
 
-from utils.architectures import LAYOUTS, attentions, is_conv1d
+from utils.architectures import LAYOUTS, attentions, is_conv1d, mask_of
 from utils.attention import MultiHeadAttention
 from utils.heads import Head, ablated, gated, head_outputs, heads_of, resolve
 
@@ -20,6 +21,7 @@ TEXTS = ["The cat sat on the mat.", "A dog."]
 BACKENDS = ("eager", "sdpa")
 KINDS = {name: ("encoder",) for name in ("bert", "distilbert")} | {name: ("decoder",) for name in ("gpt2", "llama")}
 KINDS |= {name: ("encoder", "decoder", "cross") for name in ("bart", "marian", "t5", "translator")}
+IDS = torch.ones(1, 3, dtype=torch.long)
 CASES = [(name, kind) for name, kinds in KINDS.items() for kind in kinds]
 
 
@@ -263,6 +265,75 @@ def test_a_strange_architecture_is_refused_by_name(model, name):
     assert "supported are BERT" in str(error.value) and "LAYOUTS" in str(error.value)
 
 
+def test_an_attention_with_the_name_of_a_known_one_and_other_parts_is_refused():
+    sizes = dict(vocab_size=50, emb_dim=16, n_layers=2, n_heads=2)
+    with pytest.raises(
+        ValueError, match=r"XLMModel has the attention transformers\.\S+\.MultiHeadAttention: supported"
+    ):
+        heads_of(XLMModel(XLMConfig(**sizes)))
+
+
+class Around(nn.Module):
+    """A model as a part of another, without a config of its own."""
+
+    def __init__(self, **parts: nn.Module):
+        super().__init__()
+        self.parts = nn.ModuleDict(parts)
+
+    def forward(self, **batch):
+        return next(iter(self.parts.values()))(**batch)
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_heads_keep_their_kind_in_a_model_around_the_model(make, name):
+    family = make(name)
+    around, heads = Around(cross_encoder=family.model), heads_of(family.model)
+    assert heads_of(around) == heads
+    batch = batch_of(family)
+    with gated(around, {heads[-1]: 0.0}):
+        expected = result(family.model, batch)
+        assert torch.equal(result(around, batch), expected)
+    if family.model.config.is_encoder_decoder:  # the mask of the target goes with the target's attentions
+        pools = head_outputs(around, [batch]), head_outputs(family.model, [batch])
+        assert all(torch.equal(pools[0][f"parts.cross_encoder.{key}"], each) for key, each in pools[1].items())
+
+
+@pytest.mark.parametrize("name", ["bart", "marian", "t5", "translator"])
+def test_the_halves_of_an_encoder_decoder_have_their_own_kinds(make, name):
+    model = make(name).model
+    decoder = getattr(model, "decoder", None) or model.get_decoder()
+    assert {head.kind for head in heads_of(model.get_encoder())} == {"encoder"}
+    assert {head.kind for head in heads_of(decoder)} == {"decoder", "cross"}
+
+
+def test_an_encoder_decoder_of_two_berts_has_three_kinds():
+    sizes = dict(vocab_size=50, hidden_size=16, num_attention_heads=4, intermediate_size=16)
+    encoder = BertModel(BertConfig(**sizes, num_hidden_layers=2))
+    config = BertConfig(**sizes, num_hidden_layers=1, is_decoder=True, add_cross_attention=True)
+    model = EncoderDecoderModel(encoder=encoder, decoder=BertLMHeadModel(config))
+    assert [head.kind for head in heads_of(model)] == ["encoder"] * 8 + ["decoder"] * 4 + ["cross"] * 4
+    assert [each.of_target for each in attentions(model)] == [False, False, True, True]
+
+
+def test_labels_say_where_a_target_ends_not_where_it_is_silent(make):
+    """Positions before the last label are read, whatever their own label; those after it are padding."""
+    found = {each.kind: each for each in attentions(make("bart").model)}
+    labels = torch.tensor([[-100, 7, -100, 8, -100], [5, 6, 7, 8, 9]])
+    expected = torch.tensor([[True, True, True, True, False], [True] * 5])
+    assert torch.equal(mask_of(found["cross"], {"labels": labels}), expected)
+    assert mask_of(found["encoder"], {"labels": labels}) is None
+    assert mask_of(found["decoder"], {"labels": torch.tensor([1, 0])}) is None  # classes of texts
+
+
+def test_a_copy_made_within_a_scope_is_whole_when_the_scope_ends(tiny_bert):
+    model, batch = tiny_bert.model, batch_of(tiny_bert)
+    full = result(model, batch)
+    with gated(model, {Head(0, 0): 0.0}), ablated(model, [Head(1, 1)]):
+        twin = copy.deepcopy(model)
+        assert torch.equal(result(twin, batch), result(model, batch))
+    assert torch.equal(result(twin, batch), full)
+
+
 def test_a_model_that_is_half_strange_is_refused(tiny_bert):
     mixed = nn.ModuleDict({"known": tiny_bert.model, "strange": nn.MultiheadAttention(8, 2)})
     with pytest.raises(ValueError, match="MultiheadAttention"):
@@ -305,6 +376,10 @@ def test_a_head_without_a_kind_is_refused_where_there_are_three(make):
         ({"cross": torch.ones(3, 4)}, "the model has no 'cross' attention: it has encoder"),
         ({"encoder": 0}, "must be a tensor of the shape (3, 4)"),
         ({Head(0, 0): float("nan")}, "must be a finite number"),
+        ({Head(0, 0): torch.tensor(float("inf"))}, "must be a finite number"),
+        ({Head(0, 0): torch.tensor(1j)}, "must be a finite number"),
+        ({Head(0, 0): 1e308}, "must be a finite number"),
+        (torch.ones(3, 4, dtype=torch.complex64), "must be finite numbers"),
         ({Head(0, 0): "0"}, "must be a finite number"),
         ({Head(0, 0): torch.ones(2)}, "must be one number"),
         ([[1.0] * 4] * 3, "gates must be a tensor (layers, heads) or a mapping, got list"),
@@ -324,6 +399,15 @@ def test_gates_that_do_not_fit_are_refused(tiny_bert, gates, message):
         (dict(mode="mean", reference=[]), "there is no batch"),
         (dict(mode="mean", reference=["a text"]), "a batch must be a dictionary of the model's inputs, got str"),
         (dict(mode="mean", reference="a text"), "batches must be a list of dictionaries"),
+        (dict(mode="mean", reference=[{"labels": 3}]), "batch 0 holds no text"),
+        (dict(mode="mean", reference=[{"input_ids": [[1, 2]]}]), "batch 0 holds no text"),
+        (dict(mode="mean", reference=[{"input_ids": torch.full((1, 3), 9999)}]), "BertModel could not read batch 0"),
+        (
+            dict(mode="mean", reference=[dict(input_ids=IDS, attention_mask=torch.ones(1, 4))]),
+            r"has the shape \(1, 4\)",
+        ),
+        (dict(mode="resample", reference=[{"input_ids": IDS}], seed="a"), "seed must be a whole number"),
+        (dict(mode="resample", reference=[{"input_ids": IDS}], seed=-1), "seed must be from 0"),
     ],
 )
 def test_an_ablation_that_cannot_be_is_refused(tiny_bert, arguments, message):

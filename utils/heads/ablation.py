@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from utils.architectures import Attention, attentions, mask_of
 from utils.heads.gates import Change, GateHook, hooked
 from utils.heads.names import Head, is_of, resolve
-from utils.heads.running import Batch, checked_batches, evaluating
+from utils.heads.running import Batch, check_masks, checked_batches, checked_seed, evaluating, run, texts_of
 
 MODES = ("zero", "mean", "resample")
 POOL = 4096  # tokens kept of a reference to draw from
@@ -32,7 +32,7 @@ def ablated(
     found = attentions(model)
     rows = _rows(found, resolve(model, heads))
     pools = {} if mode == "zero" else head_outputs(model, reference, [found[i] for i in rows])
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(checked_seed(seed))
     with hooked(
         (found[i], replacement(found[i], index, mode, pools.get(found[i].name), generator)) for i, index in rows.items()
     ):
@@ -56,6 +56,7 @@ def head_outputs(
     """What the heads put into the output projection on real tokens, by the attention's name: (tokens, heads, d_head).
 
     The model runs in evaluation mode and without any gates. At most 4,096 tokens, spread evenly, are kept.
+    Raises TypeError or ValueError for batches that the model cannot read and for texts without a real token.
     """
     chosen = attentions(model) if chosen is None else chosen
     kept: dict[str, list[Tensor]] = {each.name: [] for each in chosen}
@@ -63,17 +64,20 @@ def head_outputs(
 
     def keep(attention: Attention):
         def hook(_module: nn.Module, args: tuple) -> None:
-            mask = mask_of(attention, model, current)
+            mask = mask_of(attention, current)
             z = attention.split(args[0])
-            kept[attention.name].append(z.flatten(0, -3) if mask is None else z[mask])
+            is_mask = mask is not None and mask.shape == z.shape[:2]
+            kept[attention.name].append(z[mask] if is_mask else z.flatten(0, -3))
 
         return hook
 
     with evaluating(model), _without_gates(attentions(model)), ExitStack() as stack:
         for each in chosen:
             stack.callback(each.output.register_forward_pre_hook(keep(each)).remove)
-        for current in checked_batches(batches):
-            model(**current)
+        for number, current in enumerate(checked_batches(batches)):
+            texts_of(current, number)
+            check_masks(model, chosen, current, number)
+            run(model, current, number)
     return {name: _thinned(torch.cat(parts)) for name, parts in kept.items()}
 
 

@@ -23,7 +23,8 @@ def gated(model: nn.Module, gates: Gates) -> Iterator[None]:
     gates: a tensor (layers, heads) for a model with one kind of attention; a mapping from kind to such a tensor; or a
     mapping from heads to numbers (others keep 1). Tensors may have a batch axis in front, one row a text, and may need
     gradients. Gate 0 equals removing the head's weights; gates of heads that were removed before do nothing. Scopes
-    nest: gates multiply. Raises TypeError or ValueError for gates that do not fit.
+    nest: gates multiply. They act on the model in every thread, and on copies that are made within the scope, until
+    the scope ends. Raises TypeError or ValueError for gates that do not fit.
     """
     found = attentions(model)
     factors = _factors(found, gates)
@@ -32,12 +33,20 @@ def gated(model: nn.Module, gates: Gates) -> Iterator[None]:
 
 
 class GateHook:
-    """A forward pre-hook of an output projection that changes what its heads say."""
+    """A forward pre-hook of an output projection that changes what its heads say, as long as its scope lasts."""
 
     def __init__(self, attention: Attention, change: Change):
         self.attention, self.change = attention, change
 
-    def __call__(self, _module: nn.Module, args: tuple) -> tuple:
+    def __deepcopy__(self, _memo: dict) -> GateHook:
+        return self  # a copy of the model has the same scopes around it, and they end for it too
+
+    def end(self) -> None:
+        self.change = None
+
+    def __call__(self, _module: nn.Module, args: tuple) -> tuple | None:
+        if self.change is None:
+            return None
         return (self.change(self.attention.split(args[0])).flatten(-2), *args[1:])
 
 
@@ -48,6 +57,7 @@ def hooked(changes: Iterable[tuple[Attention, Change]]) -> Iterator[None]:
         for attention, change in changes:
             hook = GateHook(attention, change)
             stack.callback(attention.output.register_forward_pre_hook(hook).remove)
+            stack.callback(hook.end)
         yield
 
 
@@ -91,7 +101,7 @@ def _of_kind(found: list[Attention], kind: str, gates: Tensor) -> dict[int, Tens
             f"gates of kind {kind!r} must have the shape {shape} (layers, heads), or (batch, *{shape}), "
             f"got {tuple(gates.shape)}"
         )
-    if not gates.isfinite().all():
+    if gates.is_complex() or not gates.isfinite().all():
         raise ValueError(f"gates of kind {kind!r} must be finite numbers")
     return {i: gates[..., layer, :] for layer, i in enumerate(places)}
 
@@ -102,11 +112,13 @@ def _of_heads(found: list[Attention], gates: Mapping) -> dict[int, Tensor]:
         head = checked_head(found, key)
         place = next(i for i, each in enumerate(found) if is_of(each, head))
         if not isinstance(gate, Tensor):
-            if not isinstance(gate, Real) or gate != gate or abs(gate) == float("inf"):
+            if not isinstance(gate, Real):
                 raise TypeError(f"the gate of {key} must be a finite number, got {gate!r}")
             gate = torch.tensor(float(gate))
         if gate.ndim:
             raise ValueError(f"the gate of {key} must be one number, got the shape {tuple(gate.shape)}")
+        if gate.is_complex() or not gate.isfinite():
+            raise ValueError(f"the gate of {key} must be a finite number, got {gate.item()}")
         before = factors.get(place, torch.ones(found[place].all_heads))
         at = torch.arange(len(before)) == head.head
         factors[place] = torch.where(at, gate.to(before), before)

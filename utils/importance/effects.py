@@ -16,9 +16,18 @@ from utils.heads import Head, head_outputs, heads_of, resolve
 from utils.heads.ablation import check_mode, replacement
 from utils.heads.gates import Change, hooked
 from utils.heads.names import is_of
-from utils.heads.running import Batch, checked_batches, evaluating
+from utils.heads.running import (
+    Batch,
+    check_masks,
+    checked_batches,
+    checked_function,
+    checked_seed,
+    evaluating,
+    run,
+    texts_of,
+)
 from utils.importance.reuse import Kept, blockwise, is_by_text, repeated
-from utils.importance.running import check_masks, checked_function, checked_value, mapped, run, tensors_in, texts_of
+from utils.importance.running import checked_value, mapped, tensors_in
 
 TOKENS = 512  # of a run with several heads: above it a shared run is no faster than one for each
 
@@ -52,6 +61,7 @@ def ablation_effect(
     ValueError for a batch that the model cannot read and for a metric of another shape or not finite.
     """
     check_mode(mode, reference)
+    seed = checked_seed(seed)
     metric, batches = checked_function(metric, "metric"), checked_batches(batches)
     if together is not None and (not isinstance(together, Integral) or isinstance(together, bool) or together < 1):
         raise ValueError(f"together must be a whole number of heads from 1 on, got {together!r}")

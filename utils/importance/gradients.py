@@ -12,8 +12,18 @@ from torch import Tensor, nn
 
 from utils.architectures import Attention, attentions, mask_of
 from utils.heads.gates import hooked
-from utils.heads.running import Batch, checked_batches, evaluating
-from utils.importance.running import check_masks, checked_function, checked_value, run, texts_of
+from utils.heads.running import (
+    Batch,
+    check_masks,
+    checked_batches,
+    checked_function,
+    checked_seed,
+    evaluating,
+    run,
+    texts_of,
+    without_inference,
+)
+from utils.importance.running import checked_value
 
 Function = Callable[[object, Batch], Tensor]
 
@@ -64,9 +74,11 @@ def importance(
     represent = _default_represent(model, found) if represent is None else checked_function(represent, "represent")
     if not isinstance(projections, Integral) or isinstance(projections, bool) or projections < 1:
         raise ValueError(f"projections must be a whole number from 1 on, got {projections!r}")
+    if not any(each.heads for each in found):
+        raise ValueError("the model has no head left to score: all were removed")
     if any(each.is_inference() for each in model.parameters()):
         raise ValueError("the model was built in inference mode and has no gradients: load it outside of it")
-    batches, generator = checked_batches(batches), torch.Generator().manual_seed(seed)
+    batches, generator = checked_batches(batches), torch.Generator().manual_seed(checked_seed(seed))
     with evaluating(model), torch.inference_mode(False), torch.enable_grad():
         sums, texts = torch.zeros(4, sum(len(each.heads) for each in found), dtype=torch.float64), 0
         for number, batch in enumerate(batches):
@@ -92,7 +104,7 @@ def _gradients(
 ) -> list[TextGradients]:
     """Gradients of the loss, then of each random projection of the representation, for one batch."""
     texts = texts_of(batch, number)
-    batch = {name: each.clone() if _is_inference(each) else each for name, each in batch.items()}
+    batch = without_inference(batch)
     check_masks(model, found, batch, number)
     gates: dict[str, Tensor] = {}
     with hooked((each, _gate(each.name, gates)) for each in found):
@@ -140,7 +152,7 @@ def _of_texts(
     gradient = gradient.double().cpu()
     if not gradient.isfinite().all():
         raise ValueError(f"the gradient of the {name} of batch {number} is not finite")
-    reached, mask = (gradient != 0).any(-1), mask_of(attention, model, batch)
+    reached, mask = (gradient != 0).any(-1), mask_of(attention, batch)
     if mask is not None and mask.shape == reached.shape and (reached & ~mask.cpu()).any():
         raise ValueError(
             f"the {name} of batch {number} reads padding: leave padded positions out of its mean, "
@@ -166,7 +178,7 @@ def _default_represent(model: nn.Module, found: list[Attention]) -> Function:
                 f"the outputs of {type(model).__name__} have neither logits nor last_hidden_state: "
                 "pass represent=a function of (outputs, batch) that returns (texts, features)"
             )
-        mask = mask_of(found[-1], model, batch)  # of the decoder, where there are two stacks
+        mask = mask_of(found[-1], batch)  # of the decoder, where there are two stacks
         mask = torch.ones(states.shape[:2]) if mask is None or mask.shape != states.shape[:2] else mask
         if states.ndim == 3:
             states = states * mask[..., None].to(states)
@@ -188,7 +200,3 @@ def _checked_features(features: object, texts: int, number: int) -> Tensor:
     if not features.isfinite().all():
         raise ValueError(f"the representation of batch {number} is not finite")
     return features
-
-
-def _is_inference(value: object) -> bool:
-    return isinstance(value, Tensor) and value.is_inference()
