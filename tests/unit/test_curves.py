@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from utils.architectures import attentions
 from utils.heads import Head, gated, heads_of
 from utils.pruning import (
     HardConcreteGates,
@@ -209,6 +210,8 @@ def bert(make):
         ({"fractions": []}, "from 0 to 1, got 'none'"),
         ({"fractions": 0.5}, "must be a list"),
         ({"evaluate": lambda model: None}, "return a number, got NoneType"),
+        ({"evaluate": lambda model: "0.5"}, "return a number, got '0.5'"),
+        ({"evaluate": None}, "evaluate must be a function"),
         ({"evaluate": lambda model: torch.ones(3)}, "return a number, got Tensor"),
     ],
 )
@@ -228,6 +231,42 @@ def test_a_direction_and_a_count_are_checked(bert):
             random_order(bert, seed)
     with pytest.raises(TypeError, match="HardConcreteGates"):
         gate_order(bert)
+    with pytest.raises(ValueError, match=r"NaN without Head\(layer=0, head=1"):
+        greedy_order(bert, nan_without(Head(0, 1)), better="larger")
+    with pytest.raises(TypeError, match="evaluate must be a function"):
+        greedy_order(bert, 0.5, better="larger")
+    nothing = prune(bert, heads_of(bert))
+    for make_order in (lambda: random_order(nothing, 0), lambda: greedy_order(nothing, len, better="larger")):
+        with pytest.raises(ValueError, match="no head left: all were removed"):
+            make_order()
+
+
+def nan_without(head: Head):
+    """An evaluate that gives NaN when a head of layer 0 is shut."""
+
+    def evaluate(model):
+        each = attentions(model)[0]
+        z = torch.ones(1, 1, len(each.heads) * each.size)
+        for hook in each.output._forward_pre_hooks.values():
+            z = hook(each.output, (z,))[0]
+        return float("nan") if each.split(z)[0, 0, head.head].sum() == 0 else 1.0
+
+    return evaluate
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.assign(head=frame["head"] + 0.5), "whole numbers"),
+        (lambda frame: frame.assign(layer=float("nan")), "whole numbers"),
+        (lambda frame: pd.concat([frame, frame[["score"]]], axis=1), "the column 'score' twice"),
+    ],
+)
+def test_a_table_whose_heads_are_unclear_is_refused(change, message):
+    frame = pd.DataFrame({"kind": "encoder", "layer": [0, 0], "head": [1, 0], "score": [0.1, 0.2]})
+    assert order_by(frame.astype({"layer": float, "head": float}), "score")[0] == Head(0, 1, "encoder")
+    with pytest.raises(ValueError, match=message):
+        order_by(change(frame), "score")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

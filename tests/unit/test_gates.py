@@ -208,6 +208,52 @@ def test_the_seed_fixes_the_run(make):
     assert runs[0].equals(runs[1]) and not runs[0].equals(runs[2])
 
 
+@pytest.mark.parametrize("frozen", ["all", ()])
+@pytest.mark.parametrize("name", [name for name in families.FAMILIES if name != "translator"])  # which has none
+def test_gradient_checkpointing_changes_nothing(make, name, frozen):
+    """Layers are run again on the way back: under the same gates."""
+    runs = []
+    for checkpointing in (False, True):
+        model = make(name).model
+        for module in model.modules():  # dropout would draw anew
+            module.p = 0.0 if isinstance(module, nn.Dropout) else getattr(module, "p", None)
+            if isinstance(getattr(module, "dropout", None), float):
+                module.dropout = 0.0
+        if checkpointing:
+            model.activation_checkpointing_enable()
+        data = batches(1)
+        if model.config.is_encoder_decoder:
+            data = [each | {"decoder_input_ids": each["input_ids"]} for each in data]
+        gates, _ = fit_gates(model, data, size, penalty=0.05, steps=3, dropout=True, frozen=frozen)
+        runs.append(torch.cat([each.detach().flatten() for each in gates.parameters()]))
+    assert torch.allclose(*runs, atol=1e-5)
+
+
+def size(outputs, _batch) -> torch.Tensor:
+    return next(iter(outputs.values())).square().mean((1, 2))
+
+
+@pytest.mark.parametrize("scope", [torch.no_grad, torch.inference_mode])
+def test_the_scope_around_does_not_matter(make, scope):
+    frames = []
+    for around in (torch.enable_grad, scope):
+        model = make("bert").model
+        data = targets(model, batches(2))
+        with around():
+            held = [Data({name: each.clone() for name, each in batch.items()}, batch.target) for batch in data[:1]]
+            gates, frame = fit_gates(model, held, lambda out, _: size(out, _), penalty=0.1, steps=3, frozen=())
+        frames.append(frame)
+        assert all(not each.is_inference() for each in gates.parameters())
+    assert frames[0].equals(frames[1])
+
+
+def test_a_model_built_in_inference_mode_is_refused(make):
+    with torch.inference_mode():
+        model = make("bert").model
+    with pytest.raises(ValueError, match="built in inference mode"):
+        fit_gates(model, batches(1), size, penalty=0.1, steps=1)
+
+
 def test_it_stops_when_every_gate_is_decided(make):
     model = make("bert").model
     data = targets(model, batches(2))
@@ -221,6 +267,14 @@ def test_it_stops_when_every_gate_is_decided(make):
         ({"penalty": -1}, "penalty must be"),
         ({"penalty": float("nan")}, "penalty must be"),
         ({"penalty": "high"}, "penalty must be"),
+        ({"penalty": 1e30}, r"penalty must be a finite number from 0 to 1e\+12"),
+        ({"penalty": 10**400}, "penalty must be"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"gates": torch.ones(3, 4)}, "gates must be HardConcreteGates, got Tensor"),
+        ({"loss": None}, "loss must be a function of"),
+        ({"batches": [{"labels": 1}]}, "batch 0 holds no text"),
+        ({"batches": [{"input_ids": torch.full((2, 3), 9999)}]}, "BertModel could not read batch 0"),
         ({"steps": 0}, "steps must be"),
         ({"steps": 2.5}, "steps must be"),
         ({"patience": 0}, "patience must be"),

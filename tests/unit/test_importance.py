@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
 from scipy.stats import spearmanr
 from torch.nn import functional
 from transformers import BertForSequenceClassification
@@ -493,6 +494,7 @@ BAD_LOSSES = {
     "nothing": (lambda o, b: None, "must return a tensor, got NoneType"),
     "detached": (lambda o, b: score(o, b).detach(), "carries no gradient"),
     "without gradient": (torch.no_grad()(score), "carries no gradient"),
+    "complex": (lambda o, b: score(o, b) * 1j, "the loss must be a real number, got torch.complex64"),
     "independent": (lambda o, b: torch.ones((), requires_grad=True) * 2, "does not depend on any head"),
     "wrong shape": (lambda o, b: o.last_hidden_state.mean(1), r"one a text \(3,\), got the shape \(3, 32\)"),
     "too short": (lambda o, b: score(o, b)[:2], r"got the shape \(2,\)"),
@@ -575,6 +577,31 @@ def test_batches_that_cannot_be_read_are_refused_in_plain_words(one_bert, batche
     families.same(before, families.state(one_bert.model))
 
 
+def test_the_number_of_texts_does_not_come_from_other_keys(tiny_bert):
+    """A model may ignore keys that it does not know, whatever their shape and place."""
+    batch = batch_of(tiny_bert)
+    odd = {"weights_of_classes": torch.ones(7)} | batch
+    for function in (importance, ablation_effect):
+        plain, found = (function(tiny_bert.model, [each], score) for each in (batch, odd))
+        assert_frame_equal(plain, found)
+
+
+def test_a_model_without_any_head_is_refused(tiny_bert):
+    model = prune(tiny_bert.model, heads_of(tiny_bert.model))
+    with pytest.raises(ValueError, match="no head left to score"):
+        importance(model, [batch_of(tiny_bert)], score)
+
+
+def test_labels_that_are_silent_in_between_are_no_padding(make):
+    """The decoder reads what came before a position, also where no loss is taken."""
+    family = make("bart")
+    labels = torch.tensor([[5, -100, 6, 7], [-100, 8, 9, -100]])
+    ids = torch.tensor([[0, 7, 8, 2], [0, 9, 2, 1]])
+    batch = {"input_ids": ids, "attention_mask": (ids != 1).long(), "labels": labels}
+    frame = importance(family.model, [batch], lambda outputs, _: outputs.loss)
+    assert (frame["absolute"] > 0).all()
+
+
 def any_score(outputs, batch: dict) -> torch.Tensor:
     return outputs.last_hidden_state[:, 0].mean(-1)
 
@@ -594,6 +621,9 @@ def test_what_else_is_refused(tiny_bert):
     for name, function in (("loss", importance), ("metric", ablation_effect)):
         with pytest.raises(TypeError, match=f"{name} must be a function of"):
             function(model, [batch], 3)
+        for seed in ("a", 1.5, None, True, -1):
+            with pytest.raises((TypeError, ValueError), match="seed must be"):
+                function(model, [batch], score, seed=seed)
         with pytest.raises(ValueError, match="it has|has the attention|no attention"):
             function(torch.nn.Linear(2, 2), [batch], score)
     with pytest.raises(ValueError, match="mode must be one of"):

@@ -290,6 +290,14 @@ def test_gradients_and_frozen_weights_of_the_original_are_not_mixed_up(make):
     assert pruned.encoder.layer[0].attention.self.key.weight.requires_grad
 
 
+def test_a_copy_made_in_inference_mode_can_be_tuned(make):
+    model = make("llama").model
+    with torch.inference_mode():
+        pruned = prune(model, [Head(0, 1), Head(1, 0), Head(1, 1)])
+    real_loss(pruned, batch(model)).backward()
+    assert all(tensor.grad is not None for tensor in pruned.parameters() if tensor.numel())
+
+
 def test_half_precision_stays(make):
     model = make("bart").model.to(torch.bfloat16)
     pruned = prune(model, some(model, "cross", 0))

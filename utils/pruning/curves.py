@@ -36,6 +36,8 @@ def order_by(frame: pd.DataFrame, column: str, *, kind: str | None = None, large
     missing = [name for name in ("kind", "layer", "head", column) if name not in frame]
     if missing:
         raise ValueError(f"the table has no column {missing[0]!r}: it has {', '.join(map(str, frame.columns))}")
+    if frame.columns.duplicated().any():
+        raise ValueError(f"the table has the column {frame.columns[frame.columns.duplicated()][0]!r} twice")
     if not pd.api.types.is_numeric_dtype(frame[column]):
         raise ValueError(f"the column {column!r} holds no numbers: {frame[column].dtype}")
     rows = frame if kind is None else frame[frame["kind"] == kind]
@@ -45,6 +47,8 @@ def order_by(frame: pd.DataFrame, column: str, *, kind: str | None = None, large
         )
     if rows[column].isna().any():
         raise ValueError(f"the column {column!r} has no value for some heads: leave them out of the table")
+    if not all(float(value).is_integer() for name in ("layer", "head") for value in rows[name]):
+        raise ValueError("the columns 'layer' and 'head' must hold whole numbers")
     rows = rows.sort_values(column, ascending=not largest_first, kind="stable")
     return [Head(int(row.layer), int(row.head), row.kind) for row in rows[["kind", "layer", "head"]].itertuples()]
 
@@ -84,10 +88,12 @@ def greedy_order(
 
     With H heads H(H + 1)/2 evaluations. first: search only so many heads; the others follow by their value in the
     last round, which saves most of the time. better: whether a larger or a smaller value of ``evaluate`` is better.
-    The model is gated, not copied, and in evaluation mode.
+    The model is gated, not copied, and in evaluation mode. Raises TypeError or ValueError for a value that is no
+    number or NaN, which has no place in an order.
     """
     if better not in ("larger", "smaller"):
         raise ValueError(f'better must be "larger" or "smaller", got {better!r}')
+    evaluate = _checked(evaluate)
     left, order = _of_kind(model, kind), []
     if first is not None and (not isinstance(first, Integral) or isinstance(first, bool) or first < 1):
         raise ValueError(f"first must be a whole number from 1 on, got {first!r}")
@@ -97,6 +103,8 @@ def greedy_order(
             for head in left:
                 with gated(model, dict.fromkeys([*order, head], 0.0)):
                     values[head] = _number(evaluate(model))
+                if values[head] != values[head]:
+                    raise ValueError(f"evaluate gave NaN without {head}: heads cannot be ranked by it")
             ranked = sorted(left, key=values.__getitem__, reverse=better == "larger")
             taken = 1 if first is None or len(order) + 1 < first else len(left)
             order += ranked[:taken]
@@ -123,7 +131,7 @@ def pruning_curve(
     fraction, removed (heads), kept (heads of the order that are left), parameters (of the model evaluated), value.
     Raises TypeError or ValueError for heads, fractions and values that are none.
     """
-    shares = _fractions(fractions)
+    shares, evaluate = _fractions(fractions), _checked(evaluate)
     there = set(heads_of(model))
     known: dict[frozenset, tuple[int, float]] = {}
     rows = []
@@ -207,12 +215,22 @@ def _of_kind(model: nn.Module, kind: str | None) -> list[Head]:
     heads = heads_of(model)
     chosen = [head for head in heads if kind in (None, head.kind)]
     if not chosen:
-        kinds = ", ".join(dict.fromkeys(head.kind for head in heads)) or "none"
+        if not heads:
+            raise ValueError("the model has no head left: all were removed")
+        kinds = ", ".join(dict.fromkeys(head.kind for head in heads))
         raise ValueError(f"the model has no head of kind {kind!r}: it has {kinds}")
     return chosen
 
 
+def _checked(evaluate: object) -> Evaluate:
+    if not callable(evaluate):
+        raise TypeError(f"evaluate must be a function (model) -> float, got {type(evaluate).__name__}")
+    return evaluate
+
+
 def _number(value: object) -> float:
+    if isinstance(value, str):
+        raise TypeError(f"evaluate must return a number, got {value!r}")
     try:
         return float(value.detach() if isinstance(value, torch.Tensor) else value)
     except (TypeError, ValueError, RuntimeError):

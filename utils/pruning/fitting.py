@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from utils.heads import gated
-from utils.heads.running import Batch, checked_batches
+from utils.heads.running import Batch, checked_batches, checked_function, checked_seed, run, texts_of, without_inference
 from utils.pruning.gates import HardConcreteGates
 
 ALL = "all"
+LARGEST = 1e12  # the square of a gradient is still a float32
 
 
 def fit_gates(
@@ -51,26 +52,25 @@ def fit_gates(
     gradients and modes are afterwards as before, also after an error; the global random state too.
     Raises TypeError or ValueError for arguments that do not fit and for a loss that is not finite.
     """
-    batches = checked_batches(batches)
+    batches, loss, seed = checked_batches(batches), checked_function(loss, "loss"), checked_seed(seed)
+    for number, batch in enumerate(batches):
+        texts_of(batch, number)
     _check(penalty, steps, patience, rate, gate_rate)
-    if gates is None:
-        gates = HardConcreteGates(model, kinds)
-    elif kinds is not None:
-        raise ValueError("gates and kinds are both given: the gates know their kinds, leave kinds out")
-    tuned = _tuned(model, frozen)
-    groups = [{"params": list(gates.parameters()), "lr": gate_rate}]
-    groups += [{"params": tuned, "lr": rate}] if tuned else []
-    optimizer = torch.optim.Adam(groups)
-    rows, settled = [], 0
+    with torch.inference_mode(False):
+        gates = _gates(model, gates, kinds)
+        tuned = _tuned(model, frozen)
+        groups = [{"params": list(gates.parameters()), "lr": gate_rate}]
+        groups += [{"params": tuned, "lr": rate}] if tuned else []
+        optimizer = torch.optim.Adam(groups)
+    rows, settled, before = [], 0, None
     with torch.random.fork_rng(devices=[]), _fitting(model, gates, tuned, dropout):
         torch.manual_seed(seed)
-        before = None
-        for step, batch in zip(tqdm(range(1, steps + 1), disable=not progress), _endless(batches), strict=False):
-            with gated(model, gates()):
-                value = loss(model(**batch), batch)
-            value = _scalar(value, step)
+        drawn = zip(tqdm(range(1, steps + 1), disable=not progress), _endless(batches), strict=False)
+        for step, (number, batch) in drawn:
             optimizer.zero_grad(set_to_none=True)
-            (value + penalty * gates.penalty()).backward()
+            with gated(model, gates()):  # the way back too: with gradient checkpointing it runs layers again
+                value = _scalar(loss(run(model, batch, number), batch), step)
+                (value + penalty * gates.penalty()).backward()
             optimizer.step()
             state = _state(gates)
             rows.append({"step": step, "loss": float(value.detach()), **_counts(gates, state)})
@@ -79,6 +79,19 @@ def fit_gates(
             if patience is not None and settled >= patience:
                 break
     return gates, pd.DataFrame(rows)
+
+
+def _gates(model: nn.Module, gates: HardConcreteGates | None, kinds: str | Iterable[str] | None) -> HardConcreteGates:
+    """The gates to train. Raises TypeError or ValueError for a model whose tensors cannot be trained with."""
+    if any(each.is_inference() for each in model.parameters()):
+        raise ValueError("the model was built in inference mode and has no gradients: load it outside of it")
+    if gates is None:
+        return HardConcreteGates(model, kinds)
+    if not isinstance(gates, HardConcreteGates):
+        raise TypeError(f"gates must be HardConcreteGates, got {type(gates).__name__}")
+    if kinds is not None:
+        raise ValueError("gates and kinds are both given: the gates know their kinds, leave kinds out")
+    return gates
 
 
 State = dict[str, list[list[float]]]
@@ -139,7 +152,7 @@ def _fitting(model: nn.Module, gates: HardConcreteGates, tuned: list[nn.Paramete
         for tensor, _, _ in flags:
             tensor.grad = None
             tensor.requires_grad_(id(tensor) in wanted)
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
         for module, mode in modes:
@@ -150,10 +163,12 @@ def _fitting(model: nn.Module, gates: HardConcreteGates, tuned: list[nn.Paramete
         gates.eval()
 
 
-def _endless(batches: list[Batch]) -> Iterator[Batch]:
+def _endless(batches: list[Batch]) -> Iterator[tuple[int, Batch]]:
+    """Numbers and batches, again and again in another order."""
+    batches = [without_inference(batch) for batch in batches]
     while True:
         for index in torch.randperm(len(batches)).tolist():
-            yield batches[index]
+            yield index, batches[index]
 
 
 def _scalar(value: object, step: int) -> Tensor:
@@ -175,5 +190,5 @@ def _check(penalty: float, steps: int, patience: int | None, *rates: float) -> N
             raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
     numbers = {"penalty": penalty, "rate": rates[0], "gate_rate": rates[1]}
     for name, value in numbers.items():
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < float("inf"):
-            raise ValueError(f"{name} must be a finite number, 0 or above, got {value!r}")
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+            raise ValueError(f"{name} must be a finite number from 0 to {LARGEST:.0e}, got {value!r}")

@@ -43,11 +43,12 @@ def prune(model: nn.Module, heads: Iterable) -> nn.Module:
                 "position biases, a row a head, is shared by all its layers. Gate them instead: "
                 "gated(model, {head: 0.0 for head in heads}), or pruning_curve(…, remove=False)"
             )
-    pruned = copy.deepcopy(model)
-    pruned.zero_grad(set_to_none=True)
-    _drop_gates(pruned)
-    for each in attentions(pruned):
-        _remove(pruned, each, {head.head for head in gone if is_of(each, head)})
+    with torch.inference_mode(False):  # weights that were made in that mode could not be tuned
+        pruned = copy.deepcopy(model)
+        pruned.zero_grad(set_to_none=True)
+        _drop_gates(pruned)
+        for each in attentions(pruned):
+            _remove(pruned, each, {head.head for head in gone if is_of(each, head)})
     return pruned
 
 
