@@ -317,7 +317,7 @@ figures.flow_explorer(
 # %% [markdown]
 # :::{div} speaker-notes
 # 10 minutes. Let the class follow "doors" and "them", then switch to rollout. Likely wrong answer: "a thick line means that
-# the line carries it". Lines are weights times what stands at their start; only the dots are measured.
+# the line carries it". A line is a guess, attention weight times what stands at its end; only the dots are measured.
 # :::
 #
 # ## What does one head carry?

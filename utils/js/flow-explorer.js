@@ -80,10 +80,10 @@ class FlowExplorer extends BookElement {
     const top = this.limit(state.side), shade = (v) => Math.sqrt(clamp(v / top, 0, 1));
     const parts = [], lines = [];
     for (let level = 0; level + 1 < levels; level++) for (let to = 0; to < n; to++) for (let from = 0; from < n; from++) {
-      // An edge carries what stands at its start, or leads to what its end passes on, times the attention weight.
+      // An edge: what stands at its start (or what its end passes on) times the weight, at most what is at the other end.
       const amount = this.value(state.side === "from" ? level : level + 1, state.side === "from" ? from : to);
       const kept = from === to ? Math.min(this.value(level, from), this.value(level + 1, from))
-        : amount * this.arrays.edges[(level * n + to) * n + from];
+        : Math.min(amount * this.arrays.edges[(level * n + to) * n + from], this.value(...state.side === "from" ? [level + 1, to] : [level, from]));
       if (shade(kept) > 0.09) lines.push({ level, from, to, w: shade(kept) });
     }
     for (const { level, from, to, w } of lines.sort((a, b) => a.w - b.w))
