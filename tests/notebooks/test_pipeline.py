@@ -103,6 +103,8 @@ def made(tmp_path) -> Product:
         "data/words.txt": "one\n",
         "data/model/config.json": "{}\n",
         "data/model/weights.bin": "0\n",
+        "data/sweeps/read.json": "{}\n",
+        "data/sweeps/other.json": "{}\n",
         "chapters/01-x.ipynb": "{}\n",
     }
     for name, text in contents.items():
@@ -110,6 +112,7 @@ def made(tmp_path) -> Product:
         (tmp_path / name).write_text(text)
     (product,) = products_of(tmp_path / "source" / "chapters" / "01_x.py", tmp_path)
     opened = ["utils/helper.py", "data/words.txt", "data/model/config.json", "chapters/01-x.ipynb", "README.md"]
+    opened.append("data/sweeps/read.json")
     digest.save(product, opened)
     return product
 
@@ -125,6 +128,7 @@ def test_a_fresh_notebook_is_up_to_date(made):
         ("data/words.txt", "data/words.txt changed"),
         ("data/model/weights.bin", "data/model changed"),
         ("data/model/new.bin", "data/model changed"),
+        ("data/sweeps/read.json", "data/sweeps/read.json changed"),
         ("source/chapters/01_x.py", "source/chapters/01_x.py changed"),
         ("requirements.txt", "requirements.txt changed"),
         ("chapters/01-x.ipynb", "it was edited by hand"),
@@ -136,8 +140,9 @@ def test_a_change_of_what_a_notebook_was_made_from_is_seen(made, name, reason):
     assert digest.stale(made) == [reason]
 
 
-def test_a_helper_that_a_notebook_does_not_use_may_change(made):
-    (made.root / "utils" / "other.py").write_text("b = 2\n")
+@pytest.mark.parametrize("name", ["utils/other.py", "data/sweeps/other.json"])
+def test_a_file_that_a_notebook_does_not_use_may_change(made, name):
+    (made.root / name).write_text("b = 2\n")
     assert digest.stale(made) == []
 
 

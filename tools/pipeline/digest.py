@@ -1,8 +1,8 @@
 """What a notebook was made from, so that a change is seen without running it again.
 
 Beside each notebook lies ``NAME.digest.json``: a sha256 for the notebook itself, for its source, for requirements.txt,
-for each file of utils/ that was imported or opened, and for the data it read. A folder below data/ counts as a whole,
-because some libraries open their files where Python cannot see it.
+for each file of utils/ that was imported or opened, and for the data it read. A model's folder in data/ counts as a
+whole, because its weights are opened where Python cannot see it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def inputs(product: Product, files: Iterable[str]) -> list[str]:
         if parts[0] not in INPUT_FOLDERS or "__pycache__" in parts or name in NOT_INPUTS:
             continue
         if (product.root / name).is_file():
-            found.add("/".join(parts[:2]) if parts[0] == "data" else name)
+            folder = "/".join(parts[:2])
+            is_model = parts[0] == "data" and (product.root / folder / "config.json").is_file()
+            found.add(folder if is_model else name)
     return sorted(found)
 
 
