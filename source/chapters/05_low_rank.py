@@ -19,6 +19,8 @@ from utils.sweeps import sweep
 
 plots.use_style()
 stored = sweep("low_rank")
+cached = pd.DataFrame(stored["spectra"])
+large = pd.DataFrame(stored["outputs"]).set_index("rule")["cosine"]
 claims.card(5)
 
 # %% [markdown]
@@ -151,7 +153,6 @@ assert (one >= 0.9).sum() < 36 < 54 < (two >= 0.9).sum()
 assert one[5].min() > one[:5].mean(1).max() and one[:5].mean() < 0.9
 assert null_1["untrained"].min() > one[:5].mean()
 # Five cached texts agree with this one.
-cached = pd.DataFrame(stored["spectra"])
 of_layers = torch.tensor(cached["share_1"].tolist()).mean(1).view(-1, 6)
 assert (of_layers - one.mean(1)).abs().max() < 0.1
 figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.8), sharey=True)
@@ -418,7 +419,6 @@ assert min(mean["singular values"], mean["top keys"]) > 0.95
 assert 0.45 < mean["mean pooling"] < 0.75 and mean["uniform attention"] < 0.6
 assert max(mean["P Rᵀ R"], mean["Gaussian E, F"]) < mean["another text"]
 # With 128 of 512 (cached, three texts) the order is the same.
-large = pd.DataFrame(stored["outputs"]).set_index("rule")["cosine"]
 assert large["singular values"] > 0.9 > large["mean pooling"] > 0.5
 assert large[["Gaussian E and F", "P Rᵀ R"]].max() < 0.2
 plots.strips(
