@@ -1,9 +1,9 @@
 """How many dimensions a matrix needs, and how far the rows of hidden states are from being all the same.
 
-Singular values σ are computed in float64. "Share" means Σσ of the first k over Σσ of all (``power=1``, the measure in
-the figure of Linformer, Wang et al. 2020, arXiv 2006.04768, section 4) or the same with σ² (``power=2``, the squared
-Frobenius norm). The two give very different numbers for the same map, so say which one you use. Null models to plot
-beside a map: ``utils.nulls``.
+Singular values σ are computed in float64. "Share" means Σσ of the first k over Σσ of all (``power=1``) or the same with
+σ² (``power=2``, the squared Frobenius norm). The two give very different numbers for the same map, so say which one you
+use; Linformer's figure (Wang et al. 2020, arXiv 2006.04768) does not say. Null models to plot beside a map:
+``utils.nulls``.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class RankExplorer extends BookElement {
 RankExplorer.style = `
   select { max-width: 100%; background: var(--back); border: 1px solid var(--null); border-radius: 3px; padding: .2em .3em; min-height: 28px; }
   .pair { display: flex; flex-wrap: wrap; gap: .6em 1.6em; margin: .6em 0 .2em; }
-  figure { margin: 0; flex: 1 1 9rem; max-width: 21rem; min-width: 0; }
+  figure { margin: 0; flex: 1 1 7rem; max-width: 21rem; min-width: 0; }
   figcaption { font-weight: 600; }
   canvas { display: block; width: 100%; aspect-ratio: 1; image-rendering: pixelated; outline: 1px solid color-mix(in srgb, var(--null) 45%, transparent); }
   .ramp { display: inline-block; width: 3.5em; height: .8em; vertical-align: baseline; outline: 1px solid color-mix(in srgb, var(--null) 45%, transparent); }
