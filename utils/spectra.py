@@ -2,8 +2,7 @@
 
 Singular values σ are computed in float64. "Share" means Σσ of the first k over Σσ of all (``power=1``) or the same with
 σ² (``power=2``, the squared Frobenius norm). The two give very different numbers for the same map, so say which one you
-use; Linformer's figure (Wang et al. 2020, arXiv 2006.04768) does not say. Null models to plot beside a map:
-``utils.nulls``.
+use. Null models to plot beside a map: ``utils.nulls``.
 """
 
 from __future__ import annotations
