@@ -1,17 +1,16 @@
-"""Hard-Concrete gates on the translator's 48 encoder heads, beside other choices of as many heads and the same tuning.
+"""Hard-Concrete gates on the translator's 48 encoder heads, at five penalties.
 
-python -m tools.sweeps.translator_gates   about 40 minutes on one core; go on after a kill by running it again
+python -m tools.sweeps.translator_gates   about 20 minutes on one core; go on after a kill by running it again
 
 As in Voita et al. 2019 the encoder is tuned with the decoder fixed while the gates close. Writes
 data/sweeps/translator_gates.json, and beside it, for each penalty, the tuned encoder layers in half precision with
-their gates (``translator_gates/penalty-<p>.safetensors``). Chapters 3 and 4 and Lab 3 read them.
+their gates (``translator_gates/penalty-<p>.safetensors``).
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 
 import pandas as pd
 import torch
@@ -20,15 +19,13 @@ from torch import nn
 from tqdm import tqdm
 
 from tools.sweeps.record import FOLDER, made, write
-from tools.sweeps.translator_heads import RANKED, Judge, batches, loss_of_texts
-from utils.heads import Head, gated
-from utils.importance import importance
+from tools.sweeps.translator_heads import Judge, batches, loss_of_texts
+from utils.heads import gated
 from utils.models import DATA, load, sha256
-from utils.pruning import HardConcreteGates, fit_gates, order_by, prune, random_order
+from utils.pruning import HardConcreteGates, fit_gates
 
 PENALTIES = (0.005, 0.01, 0.02, 0.05, 0.1)  # nats a token that an open head costs
-COMPARED = (0.02, 0.05)  # penalties whose number of heads the other choices get too
-STEPS, TRAINED, RATE, SEEDS = 500, 10_000, 5e-4, 3  # steps, training pairs, learning rate of weights, random choices
+STEPS, TRAINED, RATE = 500, 10_000, 5e-4  # steps, training pairs, learning rate of the weights
 FROZEN = ("encoder.embedding", "decoder")  # the embedding is the decoder's too
 NAME = "translator_gates"
 
@@ -79,50 +76,23 @@ def keep(model: nn.Module, gates: HardConcreteGates, penalty: float) -> None:
     file.chmod(0o644)
 
 
-def choices(model: nn.Module, frame: pd.DataFrame, counts: list[int]) -> Iterator[tuple[str, int | None, list[Head]]]:
-    """(name, seed, encoder heads to remove): none as the control, then for each count of heads that are to stay."""
-    yield "control", None, []
-    for kept in counts:
-        for score in ("absolute", "signed"):
-            order = order_by(frame, score, kind="encoder")
-            yield score, None, order[: len(order) - kept]
-        for seed in range(SEEDS):
-            order = random_order(model, seed, kind="encoder")
-            yield "random", seed, order[: len(order) - kept]
-
-
-def without_gates(model: nn.Module, data: list[dict], judge: Judge, gone: list[Head]) -> dict:
-    """Heads removed at once, before and after the same tuning of what is left."""
-    small = prune(model, gone)
-    before = judge.both(small)
-    tune(small, data, penalty=0.0, start=20.0)
-    return {"before": before, "after": judge.both(small)}
-
-
 def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = load("translator")
     judge, data = Judge(tokenizer, pairs=None), batches(tokenizer, "train", TRAINED, size=40)
-    frame = importance(model, batches(tokenizer, "validation", RANKED), loss_of_texts)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "steps": STEPS, "training pairs": TRAINED, "rate": RATE, "judged on": "test, strict"}
-    content = _before(weights) or {"made": {}, "full": judge.both(model), "gates": [], "compared": []}
+    content = before(NAME, weights) or {"made": {}, "full": judge.both(model), "gates": []}
     content["made"] = made("translator_gates", **facts)
 
     for penalty in tqdm([p for p in PENALTIES if p not in [row["penalty"] for row in content["gates"]]], desc="gates"):
         content["gates"].append(with_gates(model, data, judge, penalty))
         write(NAME, content)
-    counts = {row["kept"] for row in content["gates"] if row["penalty"] in COMPARED}
-    for name, seed, gone in choices(model, frame, sorted(counts, reverse=True)):
-        place = {"order": name, "seed": seed, "kept": 48 - len(gone)}
-        if not any(place.items() <= row.items() for row in content["compared"]):
-            content["compared"].append(place | without_gates(model, data, judge, gone))
-            write(NAME, content)
 
 
-def _before(weights: str) -> dict | None:
-    """What an earlier run of this sweep left, if it was about the same model."""
-    file = FOLDER / f"{NAME}.json"
+def before(name: str, weights: str) -> dict | None:
+    """What an earlier run of a sweep left, if it was about the same model."""
+    file = FOLDER / f"{name}.json"
     content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
     return content if content and content["made"].get("model") == weights else None
 
