@@ -785,6 +785,8 @@ def test_a_bad_value_is_refused_with_the_way_out(call, message):
         (lambda: plan(2e9, tokens=512, heads=["12"]), "heads is '12' .str.: give a whole number"),
         (lambda: plan(2e9, tokens=512, heads=12), "heads is 12: give a list such as .12."),
         (lambda: plan(2e9, tokens=512, attention="eager"), "attention is 'eager': give a list such as .'eager'."),
+        (lambda: plan(2e9, tokens=512, machine=(1e9, 1e9)), "give Machine.flop_per_second, bytes_per_second."),
+        (lambda: pruning_table(shares=0.5), "shares is 0.5: give a list such as .0.5."),
         (lambda: plan(2e9, "bert", tokens=512), "architecture is 'bert' .str.: give an Architecture"),
         (lambda: BERT_BASE.without_heads(0.5), "removed is 0.5 .float.: give a whole number"),
     ],

@@ -59,6 +59,48 @@ def test_the_embedded_models_are_kept_by_name(minilm, tmp_path):
     assert near(real(again, inputs), real(prune(minilm.model, heads), inputs), 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_attention_heads": 8}, "num_attention_heads = 8, expected 4"),
+        ({"hidden_act": "relu"}, "hidden_act = 'relu'"),
+    ],
+)
+def test_a_model_of_equal_shapes_that_computes_something_else_is_refused(make, tmp_path, change, message):
+    family, other = make("bert"), make("bert", **change)
+    family.model.save_pretrained(tmp_path / "base")
+    family.tokenizer.save_pretrained(tmp_path / "base")
+    other.model.load_state_dict(family.model.state_dict())
+    with pytest.raises(ValueError, match=message):
+        save_pruned(other.model, tmp_path / "recipe", tmp_path / "base")
+    family.model.config.hidden_dropout_prob = 0.3  # which changes training only
+    save_pruned(family.model, tmp_path / "recipe", tmp_path / "base")
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_weights_that_are_shared_otherwise_than_in_the_base_are_refused(make, tmp_path, tied):
+    family = make("gpt2", tie_word_embeddings=tied)
+    family.model.save_pretrained(tmp_path / "base")
+    family.tokenizer.save_pretrained(tmp_path / "base")
+    pruned = prune(family.model, [Head(0, 1)])
+    save_pruned(pruned, tmp_path / "recipe", tmp_path / "base")
+    embedding = pruned.transformer.wte.weight
+    pruned.lm_head.weight = torch.nn.Parameter(embedding.detach() + torch.randn_like(embedding)) if tied else embedding
+    with pytest.raises(ValueError, match="it shares the weights"):
+        save_pruned(pruned, tmp_path / "recipe", tmp_path / "base")
+
+
+def test_weights_too_large_for_half_precision_are_refused(make, tmp_path):
+    family = make("bert")
+    family.model.save_pretrained(tmp_path / "base")
+    family.tokenizer.save_pretrained(tmp_path / "base")
+    pruned = prune(family.model, [Head(0, 1)])
+    pruned.embeddings.word_embeddings.weight.data[3, 3] = 1e6
+    with pytest.raises(ValueError, match="embeddings.word_embeddings.weight has values that float16 cannot hold"):
+        save_pruned(pruned, tmp_path / "recipe", tmp_path / "base", half=True)
+    save_pruned(pruned, tmp_path / "recipe", tmp_path / "base")
+
+
 def test_half_precision_is_half_the_bytes_and_near(make, tmp_path):
     family, base = stored(make, tmp_path, "bart")
     pruned = prune(family.model, [Head(0, 1, "encoder")])
@@ -84,8 +126,12 @@ def test_another_base_is_refused(make, tmp_path):
     wider = make("bert", intermediate_size=64)
     wider.model.save_pretrained(tmp_path / "wide")
     wider.tokenizer.save_pretrained(tmp_path / "wide")
-    with pytest.raises(ValueError, match=r"intermediate.*\(48,.*expected \(64,"):
+    with pytest.raises(ValueError, match="its config has intermediate_size = 48, expected 64"):
         save_pruned(pruned, tmp_path / "x", tmp_path / "wide")
+    cut = prune(pruned, [])
+    cut.pooler.dense.weight = torch.nn.Parameter(torch.zeros(3, 32))
+    with pytest.raises(ValueError, match=r"pooler.dense.weight has the shape \(3, 32\), expected \(32, 32\)"):
+        save_pruned(cut, tmp_path / "x", base)
     assert not (tmp_path / "x").exists()
     folder = save_pruned(pruned, tmp_path / "y", base)
     with pytest.raises(ValueError, match="SHA-256"):

@@ -133,6 +133,8 @@ def seconds_per_token(
 
 
 def _slower(work: int, moved: int, machine: Machine) -> float:
+    if not isinstance(machine, Machine):
+        raise TypeError(f"machine is {machine!r}: give Machine(flop_per_second, bytes_per_second), as you measured")
     speeds = {name: positive(name, speed) for name, speed in machine._asdict().items()}
     return max(work / speeds["flop_per_second"], moved / speeds["bytes_per_second"])
 

@@ -28,7 +28,7 @@ def pruning_table(
     """
     before = _shrinking(architecture, tokens)
     rows = []
-    for share in shares:
+    for share in _list("shares", shares):
         pruned = architecture.without_heads(heads_of_share(architecture, share))
         after = _shrinking(pruned, tokens)
         saved = {f"{name}_saved": 1 - after[name] / before[name] if before[name] else 0.0 for name in before}

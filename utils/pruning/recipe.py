@@ -18,6 +18,8 @@ from utils.pruning.surgery import prune, removed
 RECIPE = "recipe.json"
 WEIGHTS = "tuned.safetensors"
 FORMAT = 1
+SILENT = ("dropout", "pdrop", "dtype", "token_id", "label", "output_", "name_or_path", "use_cache")
+SILENT += ("architectures", "transformers_version", "problem_type")  # entries of a config that change no output
 FIELDS = {"format": int, "base": str, "base_sha256": str, "removed": list, "tuned": int}
 
 
@@ -27,7 +29,8 @@ def save_pruned(model: nn.Module, folder: str | Path, base: str | Path, *, half:
     base: what ``load`` takes: an embedded name, a folder, or a name on the hub. ``recipe.json`` holds its name, the
     SHA-256 of its weights and the removed heads. Weights that are not the base's (tuned after pruning) go into
     ``tuned.safetensors``, with ``half`` as float16: half the bytes, three digits. The model may be whole.
-    Raises ValueError when ``model`` cannot come from ``base``, and whatever ``load`` raises for a base not found.
+    Raises ValueError when ``model`` cannot come from ``base`` (another class, config, or sharing of weights) or has
+    weights too large for ``half``, and whatever ``load`` raises for a base not found.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
@@ -36,10 +39,10 @@ def save_pruned(model: nn.Module, folder: str | Path, base: str | Path, *, half:
     _same_architecture(model, origin, base)
     plain = prune(origin, heads).state_dict()
     tuned = _tuned(model.state_dict(), plain, base)
+    if half:
+        tuned = {name: _halved(name, each) for name, each in tuned.items()}
     folder = Path(folder).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    if half:
-        tuned = {name: each.half() if each.is_floating_point() else each for name, each in tuned.items()}
     (folder / WEIGHTS).unlink(missing_ok=True)
     if tuned:
         save_file(tuned, folder / WEIGHTS)
@@ -100,6 +103,28 @@ def _same_architecture(model: nn.Module, origin: nn.Module, base: str | Path) ->
             f'the model is a {type(model).__name__}, but the base "{base}" is a {type(origin).__name__}: '
             "name the base that the model was pruned from"
         )
+    own, plain = (each.config.to_dict() for each in (model, origin))
+    for name in sorted({**own, **plain}):
+        if own.get(name) != plain.get(name) and not any(word in name for word in SILENT):
+            raise ValueError(
+                f'the model is not "{base}" without some heads: its config has {name} = {own.get(name)!r}, expected '
+                f"{plain.get(name)!r}: name the base that the model was pruned from"
+            )
+
+
+def _halved(name: str, weight: Tensor) -> Tensor:
+    half = weight.half() if weight.is_floating_point() else weight
+    if not torch.equal(half.isfinite(), weight.isfinite()):
+        raise ValueError(f"{name} has values that float16 cannot hold (beyond 65,504): save without half")
+    return half
+
+
+def _sharing(state: Mapping[str, Tensor]) -> list[list[str]]:
+    """Names of weights that are one and the same tensor."""
+    names: dict[tuple, list[str]] = {}
+    for name, each in state.items():
+        names.setdefault((each.data_ptr(), tuple(each.shape)), []).append(name)
+    return sorted(each for (_, shape), each in names.items() if len(each) > 1 and 0 not in shape)
 
 
 def _tuned(own: Mapping[str, Tensor], plain: Mapping[str, Tensor], base: str | Path) -> dict[str, Tensor]:
@@ -111,6 +136,11 @@ def _tuned(own: Mapping[str, Tensor], plain: Mapping[str, Tensor], base: str | P
         raise ValueError(
             f'the model is not "{base}" without some heads: {other[0]} has the shape {found}, expected {expected}: '
             "name the base that the model was pruned from"
+        )
+    if _sharing(own) != _sharing(plain):
+        raise ValueError(
+            f'the model is not "{base}" without some heads: it shares the weights {_sharing(own)}, '
+            f"expected {_sharing(plain)}; tie them as in the base, or save the whole model by yourself"
         )
     changed = {name: _plain(each) for name, each in own.items() if not torch.equal(_plain(each), _plain(plain[name]))}
     once: dict[tuple, str] = {}
