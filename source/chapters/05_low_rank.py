@@ -77,9 +77,10 @@ assert ranks == [1, 24, 24]
 # | $\sum_{i\le k}\sigma_i^2 / \sum_i\sigma_i^2$ | `cumulative_spectrum(…, 2)` | a number for each $k$ |
 #
 # $P_k$ is the closest matrix of rank $k$, and $\lVert P - P_k\rVert^2 = \sum_{i>k}\sigma_i^2$. So the share of
-# $\sum\sigma^2$ is one minus the squared relative error. The share of $\sum\sigma$ is lower, and is no error of anything.
-# Linformer's figure shows a cumulative share of the spectrum at the 128th of 512 values {cite}`wang2020`; its text has no
-# "90 %", and "90 % of the information" could mean either share. So we always give both.
+# $\sum\sigma^2$ is one minus the squared relative error. The share of $\sum\sigma$ is lower: one minus the relative error
+# in another norm, the nuclear norm $\sum\sigma$. Linformer's figure 1 shows the "normalized cumulative singular value" at
+# the 128th of 512 values (section 3, {cite:t}`wang2020`), by its name a share of $\sum\sigma$; its text has no "90 %", and
+# the note's "90 % of the information" could mean either share. So we always give both.
 #
 # A count before we measure. At $n = 512$ the matrix is 512 × 512 and has 512 singular values. Keep 128, and **384** are
 # left over. The note's 640 is 768 − 128: the width of a model, which is no side of this matrix.
@@ -108,8 +109,9 @@ print(f"weights: rank above 256 of 512 in {(after > 256).sum()} of 72 heads")
 assert before.max() <= 32 and after.min() > 300
 
 # %% [markdown]
-# Far above. In the sense of algebra the maps are *not* low rank: the exponential of a rank-32 matrix has nearly full rank.
-# "Low rank" here means that the singular values fall fast. Everything depends on how fast.
+# Far above. In the sense of algebra the maps are *not* low rank: out of scores of rank 32 the softmax makes maps
+# of rank above 300 of 512, in every head. "Low rank" here means that the singular values fall fast. Everything depends on
+# how fast.
 #
 # ## Is that more than chance?
 #
@@ -146,7 +148,7 @@ for name, values in {"trained": one, **null_1}.items():
     print(f"{name:10} Σσ at 128: mean {values.mean():.2f}", end=", ")
     print(f"from {values.min():.2f} to {values.max():.2f}")
 
-# %% mystnb={"figure": {"caption": "Share of the first 128 of 512 singular values, one dot a head; line at 90 %. Left: sum of σ. Right: sum of σ². The last layer falls fastest. Grey: the untrained model lies above nearly all trained heads.", "name": "fig-lowrank-layers"}, "image": {"alt": "Two panels of dots for layers 0 to 5 and, in grey, shuffled, untrained and shift. Left: layers 0 to 4 spread from 0.36 to 0.97, layer 5 near 0.98, shuffled near 0.56, untrained near 0.97, shift 0.25. Right: most dots above 0.9."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Share of the first 128 of 512 singular values, one dot a head; line at 90 %. Left: sum of σ. Right: sum of σ². The last layer falls fastest. Grey: the untrained model lies above every trained head below the last layer.", "name": "fig-lowrank-layers"}, "image": {"alt": "Two panels of dots for layers 0 to 5 and, in grey, shuffled, untrained and shift. Left: layers 0 to 4 spread from 0.37 to 0.96, layer 5 near 0.98, shuffled near 0.56, untrained near 0.97, shift 0.25. Right: most dots above 0.9."}} tags=["claim"]
 # With Σσ most heads miss 90 % at 128, with Σσ² most reach it.
 assert (one >= 0.9).sum() < 36 < 54 < (two >= 0.9).sum()
 # The last layer falls fastest; without training maps look lower in rank still.
@@ -207,8 +209,8 @@ ax.set_title(f"{above.sum()} of 72 heads fall faster than chance");
 # texts, cut to 64, 128, 256 and 512 tokens, and ask how many values hold 90 % of $\sum\sigma$.
 #
 # :::{div} predict
-# **Predict.** At 64 tokens a head needs about 20 values. At 512 tokens: still 20, about 60 (as the logarithm or the root
-# would have it), or 160?
+# **Predict.** At 64 tokens a head needs about 20 values. At 512 tokens: still 20, about 30 (as the logarithm would have
+# it), about 60 (the root), or 160?
 # :::
 
 # %%
@@ -228,7 +230,7 @@ null_needed = [measures.needed_rank(each).double() for each in null_maps]
 ratio = {length: float(r.mean()) / length for length, r in needed.items()}
 print("needed / n:", {length: round(r, 2) for length, r in ratio.items()})
 
-# %% mystnb={"figure": {"caption": "Singular values that hold 90 % of their sum, against the length of the text (both axes logarithmic). The mean over heads grows in proportion to n, like the nulls; the last layer grows more slowly, but grows. Bands: smallest to largest text.", "name": "fig-lowrank-growth"}, "image": {"alt": "Four rising lines from n 64 to 512. Shift by one from 58 to 461, random queries and keys below it, mean of all heads from about 20 to 155, last layer from about 8 to 40."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Singular values that hold 90 % of their sum, against the length of the text (both axes logarithmic). The mean over heads grows in proportion to n, like the nulls; the last layer grows more slowly, but grows. Bands: smallest to largest text.", "name": "fig-lowrank-growth"}, "image": {"alt": "Four rising lines from n 64 to 512. Shift by one from 58 to 461, random queries and keys below it, mean of all heads from about 20 to 157, last layer from about 9 to 42."}} tags=["claim"]
 curves = {
     "all heads": [found.mean((1, 2)) for found in needed.values()],
     "last layer": [found[:, 5].mean(1) for found in needed.values()],
@@ -328,7 +330,10 @@ cost.round(2)
 #
 # $$\frac{\lVert p_i\rVert^2\lVert w\rVert^2 + (p_i w)^2}{k}.$$
 #
-# It shrinks as $1/\sqrt{k}$ whatever $n$: but on the scale of $\lVert p_i\rVert\,\lVert w\rVert$, not of the output $p_i w$.
+# The error shrinks as $1/\sqrt{k}$ whatever $n$: but on the scale of $\lVert p_i\rVert\,\lVert w\rVert$, not of the output
+# $p_i w$. The paper prints theorem 1 with the scale of the output (its equation 3) and theorem 2 with the other (equation
+# 8). Theorem 1 asks for $k = 5\log n/(\epsilon^2 - \epsilon^3)$, at 512 tokens 211 or more, so $k = 64$ below tests the scale, not
+# the theorem's constants.
 #
 # :::{div} predict
 # **Predict.** $w$ is a column of the head's values, $k = 64$. Is the error a small part of the output $P w$? And from 64
@@ -466,7 +471,7 @@ rank_explorer(shown, head="layer 5, head 6", rank=8, title=title, alt=alt)
 #
 # Linformer learns $E$ and $F$. How far does that go with the rest of MiniLM frozen? One $E$ and one $F$ for each layer,
 # shared by its heads, $n = 64$. First layer by layer: make the outputs of the layer's heads equal to those of full
-# attention (squared error). Then all layers together, through the model, towards its last hidden states. 332 windows
+# attention (squared error). Then all layers together, through the model, towards its last hidden states. 364 windows
 # to train on, 32 others to judge.
 #
 # :::{div} predict
@@ -522,7 +527,7 @@ figures.curve_explorer(
 # training all layers together lowers the error a little further without moving the embeddings. With $k = 32$ it is 0.79
 # and 0.87: the start still shows. The best maps of the same rank are far above. One reason is in the shapes: $P_k$ is chosen
 # anew for each head and each text, while $E$ is one matrix for all texts. It can weigh *places*, for instance [CLS], but not
-# *words*. (Short training on 332 windows, one pair for all heads of a layer, everything else frozen: other choices may do
+# *words*. (Short training on 364 windows, one pair for all heads of a layer, everything else frozen: other choices may do
 # better.)
 #
 # :::{div} speaker-notes
