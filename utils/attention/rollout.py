@@ -22,7 +22,7 @@ def rollout(maps: AttentionMaps | Tensor, fusion: str = "mean", residual: float 
     residual: the share of the skip connection, as if each layer were residual·I + (1 − residual)·A. Then the layers
     are multiplied: R_l = A_l R_(l−1). Values, norms and feed-forward parts are left out, so it is a bound on
     attention's paths, not on the information that flows.
-    Source: Abnar & Zuidema 2020 (arXiv 2005.00928), section 3.1, with residual = 0.5.
+    Source: Abnar & Zuidema 2020 (arXiv 2005.00928), section 3, with residual = 0.5.
     Raises ValueError for maps that are not square, begin later than layer 0, or leave a layer out.
     """
     if not isinstance(fusion, str) or fusion not in FUSIONS:
