@@ -39,7 +39,7 @@ def fit_gates(
     """Minimise loss + penalty · (expected number of open gates) by Adam; returns the gates and a row a step.
 
     batches: run through in a random order, again and again; each step draws the gates once (Louizos et al. 2018,
-    section 2.2). loss: ``(outputs, batch) -> Tensor``, a scalar or one value a text. penalty: what an open head
+    section 2). loss: ``(outputs, batch) -> Tensor``, a scalar or one value a text. penalty: what an open head
     costs, in units of the loss. kinds: as in ``HardConcreteGates``, when no ``gates`` are given to go on with.
     frozen: "all" weights of the model (only gates are trained), or those whose names begin so: ["decoder"] tunes the
     encoder with the decoder fixed, as Voita et al. 2019 (section 6) do; () freezes none. Weights are tuned **in

@@ -1,6 +1,6 @@
 """Gates that learn to close: Hard-Concrete gates with an L0 penalty on heads.
 
-Source: Louizos, Welling, Kingma 2018 (arXiv 1712.01312), sections 2.2 and 2.3; on attention heads: Voita et al. 2019
+Source: Louizos, Welling, Kingma 2018 (arXiv 1712.01312), section 2; on attention heads: Voita et al. 2019
 (arXiv 1905.09418), section 6.1.
 """
 
