@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 import pandas as pd
+import torch
 from torch import Tensor
 
 from utils.attention.maps import AttentionMaps
@@ -37,6 +38,7 @@ def dependency_scores(
 
     maps: for each text the self-attention between words, without special tokens, as
     ``attention_maps(…)["encoder"].without_special().words()`` gives it, or a tensor (layers, heads, words, words).
+    Heads that were removed (NaN in a map) have neither share nor gain.
     parses: one for each map. An arc from a word to itself (a root) is left out; least: relations with fewer arcs are.
 
     Columns: kind, layer, head, relation, direction – "to governor": the dependent reads, and should read its governor
@@ -47,6 +49,8 @@ def dependency_scores(
     on one half of the texts and report on the other, and see that no head of ``untrained(model)`` passes.
     Raises TypeError or ValueError when maps and parses do not belong together.
     """
+    if not isinstance(least, Integral):
+        raise TypeError(f"least must be a whole number of arcs, got {least!r}")
     maps, parses = list(maps), list(parses)
     if not maps or len(maps) != len(parses):
         raise ValueError(f"{len(maps)} maps need as many parses and at least one, got {len(parses)} parses")
@@ -58,9 +62,11 @@ def dependency_scores(
             raise ValueError(f"maps[{index}] has other layers or heads than those before: take one model, one kind")
         arcs = _arcs(each, weights.shape[-1], parse, index)
         best = weights.argmax(-1).masked_fill(weights.amax(-1) <= 0, -1)  # a row of zeros hits nothing
+        unknown = weights.isnan().any(-1)
         for relation, direction, reader, read in arcs:
             key = (relation, direction)
-            hits[key] = hits.get(key, 0) + (best[..., reader] == read).double()
+            hit = (best[..., reader] == read).double().masked_fill(unknown[..., reader], torch.nan)
+            hits[key] = hits.get(key, 0) + hit
             offsets[key][read - reader] += 1
     kept = {key: total for key, total in hits.items() if offsets[key].total() >= least}
     if not kept:
@@ -115,8 +121,10 @@ def _arcs(maps: AttentionMaps | Tensor, n: int, parse: Parse, index: int) -> lis
         raise ValueError(f"parses[{index}], word {at}: the parse has {words[at]!r}, the map {maps.queries[at]!r}")
     found = []
     for dependent, governor, relation in arcs:
+        if not isinstance(relation, str):
+            raise TypeError(f"parses[{index}]: a relation must be a str such as 'nsubj', got {relation!r}")
         for word in (dependent, governor):
-            if not isinstance(word, Integral) or not 0 <= word < n:
+            if not isinstance(word, Integral) or isinstance(word, bool) or not 0 <= word < n:
                 raise ValueError(f"parses[{index}]: word {word!r} of an arc does not exist: words are 0 to {n - 1}")
         if dependent != governor:
             found += [(relation, DIRECTIONS[0], dependent, governor), (relation, DIRECTIONS[1], governor, dependent)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import math
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -25,7 +26,11 @@ def null_maps(
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
     for value, name in ((n, "n"), (samples, "samples"), (d_head, "d_head")):
         _whole(value, name)
-    generator = torch.Generator().manual_seed(seed)
+    if not isinstance(scale, Real) or not math.isfinite(scale):
+        raise ValueError(f"scale must be a finite number, got {scale!r}")
+    if not isinstance(offset, Integral):
+        raise ValueError(f"offset must be a whole number of keys, got {offset!r}")
+    generator = _generator(seed)
     if kind == "uniform":
         return torch.full((samples, n, n), 1 / n, dtype=torch.float64)
     if kind == "shift":
@@ -45,7 +50,7 @@ def null_states(n: int, width: int, *, samples: int = 1, seed: int = 0) -> Tenso
     """
     for value, name in ((n, "n"), (width, "width"), (samples, "samples")):
         _whole(value, name)
-    return _normal(samples, n, width, generator=torch.Generator().manual_seed(seed))
+    return _normal(samples, n, width, generator=_generator(seed))
 
 
 def permuted_maps(weights: Tensor, *, causal: bool = False, seed: int = 0) -> Tensor:
@@ -54,9 +59,11 @@ def permuted_maps(weights: Tensor, *, causal: bool = False, seed: int = 0) -> Te
     Every row keeps its weights, so its entropy and its greatest weight, but forgets which key had them. The null model
     of a similarity between heads. causal: row i permutes keys 0 to i only.
     """
+    if not isinstance(weights, Tensor):
+        raise TypeError(f"maps must be a tensor (..., queries, keys), got {type(weights).__name__}")
     if weights.ndim < 2:
         raise ValueError(f"maps (..., queries, keys) are needed, got the shape {tuple(weights.shape)}")
-    order = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed)).to(weights.device)
+    order = torch.rand(weights.shape, generator=_generator(seed)).to(weights.device)
     if causal:
         keys = torch.arange(weights.shape[-1], device=weights.device)
         future = keys > torch.arange(weights.shape[-2], device=weights.device)[:, None]
@@ -66,6 +73,12 @@ def permuted_maps(weights: Tensor, *, causal: bool = False, seed: int = 0) -> Te
 
 def _normal(*shape: int, generator: torch.Generator) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def _generator(seed: int) -> torch.Generator:
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number from 0 on, got {seed!r}")
+    return torch.Generator().manual_seed(int(seed))
 
 
 def _whole(value: int, name: str) -> None:

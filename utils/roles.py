@@ -5,6 +5,8 @@ A role is what the greatest weight of most rows does. It is no proof of what the
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import pandas as pd
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from torch.nn.functional import pad
 from utils.attention.extraction import MAX_BYTES
 from utils.attention.statistics import More, Reading, head_statistics
 from utils.attention.tables import REACH
+from utils.attention.text import checked_text
 
 NEIGHBOURS = {-1: "previous token", 1: "next token", 0: "same token"}
 HEAD = ["kind", "layer", "head"]
@@ -59,6 +62,7 @@ def head_roles(
     heads stay unlabelled. The best of many heads on some texts looks better than it is: choose on one half of the
     texts and report on the other.
     """
+    _check_thresholds(share, sink, rarest, margin)
     if counts is None:
         counts = token_counts(tokenizer, texts, targets or ())
     found = head_statistics(model, tokenizer, texts, targets, max_bytes=max_bytes, more=_shares(counts, common))
@@ -90,6 +94,7 @@ def roles(
     et al.: 0.9, about 0.5 (not corrected for chance, which is small in long sentences), 0.1; they have no sinks.
     Null model: all heads of an untrained model are unlabelled.
     """
+    _check_thresholds(share, sink, rarest, margin)
     first = _rules(frame, share, sink, rarest, margin).bfill(axis=1).iloc[:, 0]
     return first.fillna("unlabelled").rename("role")
 
@@ -112,11 +117,20 @@ def token_counts(tokenizer, texts: list[str], targets: list[str] = ()) -> Tensor
         if isinstance(given, str):
             raise TypeError("texts and targets must be lists of str, got str: put a single text into brackets")
         if given := list(given):
+            for text in given:
+                if not isinstance(text, str) or text.strip():
+                    checked_text(text, name)
             options = {"add_special_tokens": False, "verbose": False}
             ids += [number for text in tokenizer(**{name: given}, **options)["input_ids"] for number in text]
     counts = torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=len(tokenizer))
     counts[[number for number in tokenizer.all_special_ids if number is not None]] = 0
     return counts
+
+
+def _check_thresholds(*values: float) -> None:
+    for name, value in zip(("share", "sink", "rarest", "margin"), values, strict=True):
+        if not isinstance(value, Real) or value != value:
+            raise TypeError(f"{name} must be a number such as 0.5, got {value!r}")
 
 
 def _rules(frame: pd.DataFrame, share: float, sink: float, rarest: float, margin: float) -> pd.DataFrame:
@@ -136,10 +150,12 @@ def _rules(frame: pd.DataFrame, share: float, sink: float, rarest: float, margin
 
 
 def _best_relation(scores: pd.DataFrame) -> pd.DataFrame:
+    if not isinstance(scores, pd.DataFrame):
+        raise TypeError(f"syntactic must be the table of dependency_scores, got {type(scores).__name__}")
     missing = [name for name in SCORES if name not in scores]
     if missing:
         raise ValueError(f"syntactic lacks the column {missing[0]!r}: give the table of dependency_scores")
-    gain = scores["share"] - scores["baseline"]
+    gain = (scores["share"] - scores["baseline"]).dropna()  # heads that were removed have none
     best = scores.loc[gain.groupby([scores[name] for name in HEAD]).idxmax()]
     return best[HEAD].assign(
         syntactic_relation=best["relation"] + " " + best["direction"],
@@ -150,7 +166,14 @@ def _best_relation(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _shares(counts: Tensor, common: int) -> More:
     """The further columns of ``head_statistics`` that the rules need."""
-    counts = torch.as_tensor(counts).double()
+    try:
+        counts = torch.as_tensor(counts).double()
+    except (TypeError, RuntimeError, ValueError):
+        raise TypeError(f"counts must be a tensor, as of token_counts, got {type(counts).__name__}") from None
+    if not isinstance(common, Integral):
+        raise TypeError(f"common must be a whole number of tokens, got {common!r}")
+    if not counts.isfinite().all():
+        raise ValueError("counts must be finite numbers")
     if counts.ndim != 1 or not 0 <= common < len(counts):
         raise ValueError(
             f"counts must be a number for each token id, as of token_counts, and common from 0 to below their number; "

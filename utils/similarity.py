@@ -53,7 +53,12 @@ def match_heads(similarity: Tensor) -> pd.DataFrame:
     smaller one is matched. The greatest sum is above chance by choice alone: compare it with the matching of
     ``permuted_maps`` or of untrained models.
     """
-    values = torch.as_tensor(similarity).double()
+    try:
+        values = torch.as_tensor(similarity).double()
+    except (TypeError, RuntimeError, ValueError):
+        raise TypeError(
+            f"similarity must be a matrix (heads of A, heads of B), got {type(similarity).__name__}"
+        ) from None
     if values.ndim != 2 or 0 in values.shape or not torch.isfinite(values).all():
         raise ValueError(
             f"similarity must be a finite matrix (heads of A, heads of B), got the shape {tuple(values.shape)}"

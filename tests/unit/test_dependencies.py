@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from utils.attention import attention_maps
 from utils.measures import Arc, Parse, dependency_scores, head_roles
+from utils.pruning import prune
 
 WORDS = ["the", "old", "dog", "sees", "a", "cat"]
 ARCS = [Arc(0, 2, "det"), Arc(4, 5, "det"), Arc(1, 2, "amod"), Arc(2, 3, "nsubj"), Arc(5, 3, "obj"), Arc(3, 3, "root")]
@@ -75,6 +76,27 @@ def test_a_head_with_a_fixed_offset_gains_nothing():
 def test_a_row_of_zeros_hits_nothing():
     frame = dependency_scores([torch.zeros(1, 1, 2, 2)], [Parse(["a", "b"], [Arc(1, 0, "dep")])], least=1)
     assert (frame["share"] == 0).all()
+
+
+def test_heads_that_were_removed_have_no_share(tiny_bert):
+    """Their maps are NaN, which is neither a hit nor a miss."""
+    both = torch.cat([pointing(2, 2, 3, 3, 5, 3), torch.full((1, 1, 6, 6), torch.nan)], dim=1)
+    frame = dependency_scores([both], [PARSE], least=1)
+    assert (frame["share"].isna() == (frame["head"] == 1)).all() and (
+        frame["gain"].isna() == (frame["head"] == 1)
+    ).all()
+    pruned = prune(tiny_bert.model, [(0, 1)])
+    maps = attention_maps(pruned, tiny_bert.tokenizer, SENTENCE)["encoder"].without_special().words()
+    parse = Parse(maps.queries, [Arc(1, 0, "a"), Arc(2, 1, "a")])
+    scores = dependency_scores([maps], [parse], least=1)
+    roles = head_roles(pruned, tiny_bert.tokenizer, [SENTENCE], syntactic=scores).set_index(["layer", "head"])
+    assert roles["syntactic_share"].isna().sum() == 1 and roles.loc[(0, 1), "role"] == "unlabelled"
+
+
+@pytest.mark.parametrize("arc", [(True, 0, "det"), (0, 1, None), (0, 1, 3), (0.0, 1, "det"), ("0", 1, "det")])
+def test_arcs_of_other_types_are_refused(arc):
+    with pytest.raises((TypeError, ValueError), match=r"parses\[0\]"):
+        dependency_scores([pointing(2, 2, 3, 3, 5, 3)], [Parse(WORDS, [arc])], least=1)
 
 
 def test_maps_of_a_model_and_stored_parses_give_a_syntactic_head(tiny_bert):

@@ -226,6 +226,28 @@ def test_counts_and_common_that_do_not_fit_are_refused(given_):
             rules._shares(counts, common)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": float("nan")}, "share must be a number such as 0.5, got nan"),
+        ({"sink": "high"}, "sink must be a number"),
+        ({"rarest": None}, "rarest must be a number"),
+        ({"margin": [0.1]}, "margin must be a number"),
+        ({"common": 1.5}, "common must be a whole number of tokens"),
+        ({"counts": "many"}, "counts must be a tensor, as of token_counts, got str"),
+        ({"counts": torch.full((500,), torch.nan)}, "counts must be finite"),
+        ({"syntactic": 3}, "syntactic must be the table of dependency_scores, got int"),
+        ({"texts": [None]}, "text must be one str, got NoneType"),
+        ({"texts": [3]}, "text must be one str, got int"),
+        ({"texts": ["a cat", "\ud800"]}, "half a surrogate pair"),
+    ],
+)
+def test_options_and_texts_of_other_types_are_refused(tiny_bert, options, message):
+    arguments = {"texts": ["the cat sat on the mat"]} | options
+    with pytest.raises((TypeError, ValueError), match=message):
+        head_roles(tiny_bert.model, tiny_bert.tokenizer, **arguments)
+
+
 def test_counts_of_another_tokenizer_are_refused(tiny_bert):
     with pytest.raises(ValueError, match=r"counts end at token 2, the texts hold token \d+"):
         head_roles(tiny_bert.model, tiny_bert.tokenizer, TEXTS, counts=torch.ones(3))

@@ -107,6 +107,9 @@ def test_what_does_not_fit_is_refused():
             head_similarity(*bad)
     with pytest.raises(TypeError, match="weights_a must be a tensor or a list of tensors, got ndarray in it"):
         head_similarity([weights.numpy()], [weights])
+    for wrong in (None, "ab", [["a"]]):
+        with pytest.raises(TypeError, match=r"similarity must be a matrix \(heads of A, heads of B\), got"):
+            match_heads(wrong)
     with pytest.raises(ValueError, match="measure must be one of 'jensen-shannon', 'correlation', got 'cosine'"):
         head_similarity(weights, weights, "cosine")
     for bad in (torch.ones(3), torch.ones(0, 3), torch.tensor([[torch.nan]])):

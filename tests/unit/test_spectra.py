@@ -225,6 +225,15 @@ def test_permuted_rows_keep_their_weights_and_causal_ones_keep_the_future_at_zer
     assert not mixed.triu(1).any() and not torch.equal(mixed, causal)
     assert torch.equal(mixed.sort(-1).values, causal.sort(-1).values)
     assert torch.equal(mixed, permuted_maps(causal, causal=True, seed=1))
+    with pytest.raises(TypeError, match="maps must be a tensor"):
+        permuted_maps([[1.0]])
+    for seed in ("a", None, 1.5, -1, True):
+        for function in (lambda s: permuted_maps(torch.ones(2, 2), seed=s), lambda s: null_states(2, 2, seed=s)):
+            with pytest.raises(ValueError, match="seed must be a whole number from 0 on"):
+                function(seed)
+    for name, value in (("scale", float("nan")), ("scale", "a"), ("offset", 0.5), ("seed", 2**64)):
+        with pytest.raises(ValueError, match=f"{name} must be a"):
+            null_maps(3, "gaussian", **{name: value})
     with pytest.raises(ValueError, match="queries, keys"):
         permuted_maps(torch.ones(3))
 
