@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 import families
@@ -584,6 +586,25 @@ def test_the_number_of_texts_does_not_come_from_other_keys(tiny_bert):
     for function in (importance, ablation_effect):
         plain, found = (function(tiny_bert.model, [each], score) for each in (batch, odd))
         assert_frame_equal(plain, found)
+
+
+def test_threads_that_share_a_model_wait_for_each_other(tiny_bert):
+    model, batch = tiny_bert.model, batch_of(tiny_bert)
+    texts = ["The cat sat on the mat.", "A dog."]
+    calls = [lambda: importance(model, [batch], score), lambda: ablation_effect(model, [batch], score)]
+    calls += [
+        lambda text=text: contribution_norms(model, tiny_bert.tokenizer, text)["encoder"].summary() for text in texts
+    ]
+    alone = [call() for call in calls]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda call: call(), calls * 2))
+    finally:
+        sys.setswitchinterval(interval)
+    for expected, found in zip(alone * 2, together, strict=True):
+        assert_frame_equal(expected, found)
 
 
 def test_a_model_without_any_head_is_refused(tiny_bert):

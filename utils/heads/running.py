@@ -10,6 +10,7 @@ from numbers import Integral
 from torch import Tensor, nn
 
 from utils.architectures import Attention, mask_of
+from utils.attention.scope import ONE_AT_A_TIME
 
 Batch = Mapping[str, object]
 TEXTS = ("input_ids", "inputs_embeds")  # have a row a text; other keys may not
@@ -19,14 +20,15 @@ FAULTS = (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueEr
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode within the scope; afterwards every module is in the mode it was in."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
+    """Evaluation mode within the scope, then each module's own mode again. Threads wait for each other."""
+    with ONE_AT_A_TIME:
+        modes = [(module, module.training) for module in model.modules()]
+        model.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
 
 
 def checked_batches(batches: Iterable[Batch]) -> list[Batch]:

@@ -15,6 +15,7 @@ from utils.architectures import Attention, attentions
 from utils.attention import AttentionMaps, attention_maps
 from utils.attention.extraction import MAX_BYTES
 from utils.attention.reading import Layers
+from utils.attention.scope import ONE_AT_A_TIME
 
 
 class Contributions(NamedTuple):
@@ -91,7 +92,7 @@ def contribution_norms(
     def keep(name: str) -> Callable:
         return lambda _module, _args, output: values.__setitem__(name, output)  # the last pass is the whole text
 
-    with ExitStack() as stack:
+    with ONE_AT_A_TIME, ExitStack() as stack:
         for each in found:
             stack.callback(each.value.register_forward_hook(keep(each.name)).remove)
         maps = attention_maps(model, tokenizer, text, target, layers=layers, max_bytes=max_bytes)
