@@ -56,7 +56,8 @@ def delta_rule(keys: Tensor, values: Tensor, strength: Tensor | float = 1.0, pas
     """Each pair first reads what is stored under its key and writes the difference: (..., d_value, d_dot).
 
     W ← W + β (v − W k) ⊗ k, from first to last, ``passes`` times over. With β = 1 and keys of length 1 the pair
-    written last is read back exactly. Many passes approach the least-squares memory (``best_memory``).
+    written last is read back exactly. If the keys are linearly independent, many passes approach the least-squares
+    memory (``best_memory``).
     """
     memory = sum_rule(keys, delta_writes(keys, values, strength))
     for _ in range(passes - 1):

@@ -32,7 +32,7 @@ claims.card(6)
 #
 # - **turn** linear attention into a memory of outer products and back, and say under which conditions the two are equal;
 # - **predict** the error of the sum rule from the keys alone, and name the limit that no keys can beat;
-# - **choose** between sum rule, delta rule and softmax for a task with crowded or reassigned keys, with a reason;
+# - **tell** which of sum rule, delta rule and softmax can serve a task with crowded or reassigned keys, and why;
 # - **judge** a sentence such as "fast weights need orthogonal keys", for linear *and* for softmax attention.
 #
 # Reading takes about 35 minutes, running about half a minute. Small memories are trained here: at full length in a
@@ -80,6 +80,10 @@ axes[0].set_ylabel("value");
 # | $W$ | `memory` | d_value × d_dot |
 # | $z$ | `total` | d_dot |
 # | $n$ | `n` | number of pairs |
+#
+# In this chapter $d$ is d_key, the width of a key, and single keys, queries and values are columns. Two feature maps come up:
+# **elu + 1** turns each entry $x$ into $x + 1$ if $x > 0$ and into $e^x$ otherwise, so all entries are positive; DPFP is explained
+# where it is used.
 #
 # Put the sum in, and move the query inside: $W_i\, \phi(q_i) = \sum_{j \le i} v_j\, \bigl(\phi(k_j) \cdot \phi(q_i)\bigr)$.
 # That is a row of an attention matrix whose scores are $\phi(q) \cdot \phi(k)$ in place of $e^{q \cdot k}$: **linear attention**
@@ -147,11 +151,15 @@ numbers_kept
 #
 # - orthogonal keys: 0, but only $d$ vectors in $d$ dimensions can be orthogonal;
 # - random directions: $(n-1)/d$, since a squared cosine is $1/d$ on average;
-# - *any* keys: at least $n/d - 1$. (The squared entries of $K K^\top$ sum to at least $n^2/d$, because its trace is $n$ and its
-#   rank at most $d$; the diagonal takes $n$ of them.)
+# - *any* keys, with the sum rule: at least $n/d - 1$; another matrix can do better, see "Look before you write". (At most $d$
+#   eigenvalues of $K K^\top$ share the sum $n$. Their squares, which add up to the squared entries of $K K^\top$, are least when
+#   all are $n/d$: $n^2/d$ in all. The diagonal takes $n$ of it.)
 #
 # An error of 1 is what reading *nothing* costs. Beside the error we report the **accuracy**: is the nearest of all stored
 # values the right one?
+#
+# Softmax attention reads the same pairs, with weights softmax$(\beta\, k_j \cdot q)$ over $j$. The larger its **sharpness**
+# $\beta$, the more weight goes to the nearest key.
 #
 # :::{div} predict
 # **Predict.** $d = 64$, random keys. At $n = 128$ the theory gives an error of 1.98, worse than reading nothing. What is the
@@ -227,7 +235,7 @@ for (name, n), error in errors.items():
         rows[name][f"n = {n}"] = f"{error.mean():.2f} · {accuracy:.2f}"
 pd.DataFrame(rows).T.fillna("impossible").rename_axis("error · accuracy")
 
-# %% mystnb={"figure": {"caption": "Error (top, logarithmic, 0.01 stands for less) and accuracy (bottom) of what is read back, by the number of pairs stored in width 64. Lines: mean of 6 seeds, band: their range. The sum rule with random keys lies on the theory (n − 1)/d. Its accuracy falls much later than its error rises.", "name": "fig-fast-weights-capacity"}, "image": {"alt": "Two panels over 8 to 512 pairs. Top: the error of elu plus one keys rises from 3 to over 250, that of random keys from 0.1 to 8 along a dashed line, delta to 1.7, the best matrix to 0.9 from pair 65 on, softmax and orthogonal keys at the bottom. Bottom: accuracy stays near 1 for softmax, falls from 128 pairs on for the sum rule, earlier for delta; for elu plus one keys it falls from 0.5 to near 0."}}
+# %% mystnb={"figure": {"caption": "Error (top, logarithmic, 0.01 stands for less) and accuracy (bottom) of what is read back, by the number of pairs stored in width 64. Lines: mean of 6 seeds, band: their range. The sum rule with random keys lies on the theory (n − 1)/d. Its accuracy falls much later than its error rises.", "name": "fig-fast-weights-capacity"}, "image": {"alt": "Two panels over 8 to 512 pairs. Top: the error of elu plus one keys rises from 3 to over 250, that of random keys from 0.1 to 8 along a dotted line, delta to 1.7, the best matrix to 0.9 from pair 65 on, softmax and orthogonal keys at the bottom. Bottom: accuracy stays near 1 for softmax, falls from 128 pairs on for the sum rule, earlier for delta; for elu plus one keys it falls from 0.5 to near 0."}}
 figure, axes = plots.plt.subplots(2, 1, figsize=(6.5, 7.0), sharex=True)
 pictured = ["elu + 1, sum", "random, sum", "random, delta", "random, best W"]
 pictured += ["softmax, β = 32", "orthogonal, sum"]
@@ -277,7 +285,8 @@ axes[0].set_title("The sum rule fails along a line that theory draws");
 # ## Write and read by hand
 #
 # Two dimensions, up to four pairs. A and B stand at right angles, C is in the way: take it out and put it back with "pairs
-# written". Then turn C until it lies on A, and compare the rules.
+# written", which also adds a fourth key, D. Then turn C until it lies on A, and compare the rules (the delta rule is the
+# next section).
 
 # %% tags=["hide-input"]
 memory_explorer(
@@ -296,11 +305,11 @@ memory_explorer(
 # ## Look before you write
 #
 # The sum rule writes blindly. The **delta rule** reads what is stored under the key and writes the difference, with a
-# strength $\beta \in [0, 1]$ {cite}`schlag2021`:
+# strength $\eta \in [0, 1]$ (the paper writes $\beta$, here the sharpness of softmax) {cite}`schlag2021`:
 #
-# $$W_i = W_{i-1} + \beta_i\, (v_i - W_{i-1} k_i) \otimes k_i$$
+# $$W_i = W_{i-1} + \eta_i\, (v_i - W_{i-1} k_i) \otimes k_i$$
 #
-# With $\beta = 1$ and a key of length 1, the pair just written is read back exactly, whatever was there before. A key that
+# With $\eta = 1$ and a key of length 1, the pair just written is read back exactly, whatever was there before. A key that
 # comes again is **overwritten**. The price: somebody is forgotten.
 #
 # :::{div} predict
@@ -334,8 +343,9 @@ ax.set(xlabel="group of 8 pairs, in order of writing", xticks=range(0, 16, 3));
 # %% [markdown]
 # Two things are in the first table. One pass of the delta rule errs less than the sum rule (1.05 against 2.02 at $n = 128$)
 # and is right less often (51 % against 97 %). And several passes over the same pairs approach the best $W$ in the sense of
-# least squares: at $n = 32$ ten passes leave an error of 0.00 with *random* keys. The best $W$ is exact up to $n = 64$. It needs
-# keys that are linearly *independent*, which is much less than orthogonal.
+# least squares, as long as $n \le d$: at $n = 32$ ten passes leave an error of 0.00 with *random* keys. With more pairs they stay
+# above it (0.99 against 0.50 at $n = 128$): each write at full strength undoes others. The best $W$ is exact up to $n = 64$. It
+# needs keys that are linearly *independent*, which is much less than orthogonal.
 #
 # So "keys must be orthogonal" is the condition of one rule, the sum rule. For a matrix memory as such the limit is
 # another: $d$ independent keys, and beyond that an error of at least $1 - d/n$, on average over independent values (0.50 at
@@ -343,7 +353,7 @@ ax.set(xlabel="group of 8 pairs, in order of writing", xticks=range(0, 16, 3));
 #
 # ## More dimensions for the same keys
 #
-# A feature map can *widen* the keys. **DPFP-ν** multiplies entries of $[k, -k]_+$ with neighbours up to ν places away and
+# A feature map can *widen* the keys. **DPFP-ν** multiplies entries of $[k, -k]_+$ (negative entries set to 0) with neighbours up to ν places away and
 # gives $d_\text{dot} = 2 \cdot d_\text{key} \cdot \nu$ features, none negative {cite}`schlag2021`.
 #
 # :::{div} predict
@@ -375,8 +385,8 @@ assert features["error, delta"].drop("elu + 1").is_monotonic_decreasing
 features.astype({"d_dot": int}).round(2)
 
 # %% [markdown]
-# (d_dot here is measured: the rank of the features of 512 random keys.) The room is there, exactly as the formula says.
-# But the sum rule does not use it by itself: all features are positive, so cosines have a mean above 0 and interference
+# Larger: 2.33 against 2.02. (d_dot here is measured: the rank of the features of 512 random keys.) The room is there,
+# exactly as the formula says. But the sum rule does not use it by itself: all features are positive, so cosines have a mean above 0 and interference
 # adds up. What gains at once is the delta rule. For the sum rule somebody must *choose* keys that use the room. That is
 # the job of the slow weights, and it is learned.
 #
@@ -387,8 +397,8 @@ features.astype({"d_dot": int}).round(2)
 # training can reach at best, if a memory of $d_\text{dot}$ dimensions is the limit, is an error of $1 - d_\text{dot}/S$.
 #
 # :::{div} predict
-# **Predict.** $S = 64$ symbols, width 16. How close does training come to that limit with elu + 1 ($1 - 16/64 = 0.75$), with
-# DPFP-1 ($0.5$), with softmax?
+# **Predict.** $S = 64$ symbols, width 16. How close does training come to that limit with elu + 1 ($1 - 16/64 = 0.75$) and with
+# DPFP-1 ($0.5$)? And where does softmax end, for which there is no such limit?
 # :::
 
 # %%
@@ -461,7 +471,7 @@ figures.curve_explorer(
 # the value written most often under the key. That gives a **ceiling**, which can be computed.
 #
 # :::{div} predict
-# **Predict.** Which of these solve the task: sum, sum with decay (the memory is multiplied by a learned factor before each
+# **Predict.** Which of these solve the task, say with an accuracy above 0.85: sum, sum with decay (the memory is multiplied by a learned factor before each
 # write), delta, softmax, softmax with a learned number for each place?
 # :::
 
@@ -476,7 +486,7 @@ for rule in ("sum", "delta"):  # a part again, live
     fit(model, batches, loss, steps=350, learning_rate=3e-3, seed=70)
     live = retrieval.accuracy(model, test)
     print(f"{rule:5} after 350 steps {live:.1f}")
-    assert (live > 0.8) if rule == "delta" else (live < ceiling + 0.03)
+    assert (live > 0.95) if rule == "delta" else (live < ceiling + 0.03)
 runs_2 = pd.DataFrame(cached["overwrite"]).groupby("rule", sort=False)
 runs_2["accuracy"].agg(["min", "max"]).round(2)  # 1,200 steps, cached
 
@@ -495,7 +505,8 @@ plots.strips(
 
 # %% [markdown]
 # Sum and softmax stay at the ceiling, whatever the seed: 0.48 to 0.49. The delta rule passes it, 0.89 to 0.97. It is the least
-# steady of the five: another seed, live, was at 1.0 after 350 steps.
+# steady of the five, and it is the seed that counts: the live run above, another seed, was past 0.95 after 350 steps, while
+# one of the cached runs is at 0.89 after 1,200.
 #
 # What does not follow is that one needs the delta rule. Decay does it too, here even better (0.99): with a normaliser only
 # the *ratio* of the weights under one key counts, so fading costs nothing while keys do not overlap. And softmax does it as
@@ -596,7 +607,8 @@ sharp.round(2)
 # The table asks each head with its own keys, a task no head has, to see what its keys could separate. Trained keys are
 # longer, so scores are sharper: $|k|^2/\sqrt d$ is 8.37 on average, untrained 0.88. Softmax then names the right one of 64
 # tokens in 48 % of cases, untrained in 2 %, which is chance. The sum rule with these keys, brought to length 1, errs 67
-# times as much as reading nothing. So much for the note's requirement: these heads work, and their keys are not orthogonal.
+# times as much as reading nothing, with untrained keys 182 times. (For independent values 64 keys allow at most 63. The values
+# of a text are not independent: they share a mean, which adds up.) So much for the note's requirement: these heads work, and their keys are not orthogonal.
 #
 # ## Where this breaks
 #
@@ -606,7 +618,7 @@ sharp.round(2)
 # :::
 #
 # The first you have seen: with $\beta = 4$ and 512 random keys softmax errs 0.84, and the untrained heads, sharpness 0.88, read
-# nearly the mean of all tokens. "Softmax needs only that keys are apart" must say *how far, for how many keys, at which
+# nearly the mean of all tokens (an error of 0.63 and not of 0.98 as above, because the values of a text share a mean). "Softmax needs only that keys are apart" must say *how far, for how many keys, at which
 # sharpness*.
 #
 # Now put linear attention into the trained model, in all layers and without any training, and compare the sentence
@@ -617,8 +629,8 @@ sharp.round(2)
 def embeddings(phi):
     """Sentence embeddings (texts, width) with features φ in softmax's place."""
 
-    def attend(layer, queries, keys, values):
-        return fw.linear_attention(phi(queries), phi(keys) + 1e-6, values)
+    def attend(layer, q, k, v):  # 1e-6 keeps the normaliser above 0
+        return fw.linear_attention(phi(q), phi(k) + 1e-6, v)
 
     with torch.no_grad(), replaced(model, attend):
         return model(input_ids=ids).last_hidden_state.mean(dim=1)
@@ -647,18 +659,18 @@ print(pd.Series(means).round(2).to_string())
 #
 # ## Since 2021
 #
-# - {cite:t}`schlag2021` report for language models (WikiText-103, test perplexity, medium size): softmax 29.6, sum rule 33.0,
+# - {cite:t}`schlag2021` report for language models (WikiText-103, test perplexity, lower is better, medium size): softmax 29.6, sum rule 33.0,
 #   delta rule 31.5 (language-model table). In translation (WMT14 English–German): 27.7 BLEU for the standard Transformer,
 #   26.8 linear, 27.1 with DPFP (translation table). Better memories narrow the gap and do not close it.
-# - {cite:t}`yang2024` train the delta rule in parallel over the sequence (DeltaNet). `fw.delta_rule` here also avoids the loop,
-#   by one triangular system.
+# - {cite:t}`yang2024` train the delta rule in parallel over the sequence (DeltaNet). `fw.delta_rule` here also avoids the loop: it
+#   solves one triangular system of equations for all writes at once.
 # - {cite:t}`yang2025` join delta rule and decay. At 1.3 billion parameters they report a mean of 55.32, against 52.69 for
-#   Mamba-2 and 52.14 for DeltaNet (read from an abstract or a transcript).
-# - {cite:t}`dao2024` show that state-space models and such attention are two views of one thing, and that about 10 % of
+#   Mamba-2 and 52.14 for DeltaNet (read from an abstract or a transcript; over which tasks, we have not seen).
+# - {cite:t}`dao2024`, the source of Mamba-2, show that state-space models (a state of fixed size, updated token by token) and such attention are two views of one thing, and that about 10 % of
 #   attention layers help. {cite:t}`kimi2025` mix three linear layers with one full layer and report up to 75 % less KV cache
 #   (both read from an abstract or a transcript).
 # - Not checked by us: that models of fixed state trail in recall {cite}`arora2024`, and that the view of attention as a
-#   Hopfield network makes "keys that are apart" precise {cite}`ramsauer2021`. Both stand in our ledger as UNCONFIRMED.
+#   Hopfield network makes "keys that are apart" precise {cite}`ramsauer2021`. Both stand on our [evidence page](../pages/evidence.md) as UNCONFIRMED.
 #
 # ## Exercises
 #
@@ -686,18 +698,20 @@ def delta_step(memory, key, value, strength):
 
 def writes_the_difference(attempt):
     generator = torch.Generator().manual_seed(61)
-    w, v = torch.randn(3, 5, generator=generator).split([4, 1], dim=1)
-    k, v = normalize(w.sum(0), dim=0), v[:, 0]
-    for strength in (1.0, 0.5, 0.0):
+    w, k, v = torch.randn(6, 4, generator=generator).split([4, 1, 1])
+    k, v = normalize(k[0], dim=0), v[0]
+    new = v - w @ k
+    for strength in (1.0, 0.5):
         found = torch.as_tensor(attempt(w.clone(), k, v, strength))
-        assert found.shape == (3, 4), f"3 × 4, not {tuple(found.shape)}"
-        if strength == 0:
-            assert torch.allclose(found, w), "strength 0 must change nothing"
+        assert found.shape == (4, 4), f"4 × 4, not {tuple(found.shape)}"
         added = torch.allclose(found, w + strength * torch.outer(v, k))
-        assert strength == 0 or not added, "that is the sum rule: subtract W k"
-        right = torch.lerp(w @ k, v, strength)
-        gap = float((found @ k - right).norm())
+        assert not added, "that is the sum rule: subtract W k"
+        turned = torch.allclose(found, w + strength * torch.outer(k, new))
+        assert not turned, "rows and columns are swapped: values index rows"
+        gap = float((found @ k - torch.lerp(w @ k, v, strength)).norm())
         assert gap < 1e-4, f"strength {strength}: W k is off by {gap:.2f}"
+        gap = float((found - w - strength * torch.outer(new, k)).norm())
+        assert gap < 1e-4, "right for k, but other keys lose what they stored"
 
 
 check("6.1", delta_step, writes_the_difference)
@@ -728,18 +742,18 @@ def expected_error(keys):
 
 def predicts_the_error(attempt):
     random = normalize(draw(96)[0][0], dim=-1)
+    same = torch.eye(3)[[0, 0, 0, 0]]
+    at_60 = torch.tensor([[1.0, 0.0], [0.5, 0.75**0.5]])
     examples = {
-        "orthogonal keys": (torch.eye(5), 0.0),
-        "one key, written 4 times": (torch.eye(3)[[0, 0, 0, 0]], 3.0),
-        "two keys at 60°": (torch.tensor([[1.0, 0.0], [0.5, 0.75**0.5]]), 0.25),
+        "orthogonal keys": (torch.eye(5), "none disturbs another"),
+        "one key, written 4 times": (same, "the others come back in full"),
+        "two keys at 60°": (at_60, "half of the other value comes along"),
+        "96 random keys": (random, "is it a mean over the keys asked for?"),
     }
-    examples["96 random keys"] = (random, float(fw.crosstalk(random)))
-    for name, (keys, right) in examples.items():
-        found = float(attempt(keys))
-        assert abs(found - right) < 1e-3, (
-            f"{name}: {right:.2f} expected, not {found:.2f}. Square the "
-            "cosines, leave out the diagonal, sum over j, mean over i"
-        )
+    for name, (keys, hint) in examples.items():
+        right, found = float(fw.crosstalk(keys)), float(attempt(keys))
+        wrong = f"{name}: {right:.2f} expected, not {found:.2f}; {hint}"
+        assert abs(found - right) < 1e-3, wrong
 
 
 check("6.2", expected_error, predicts_the_error)
@@ -749,6 +763,7 @@ check("6.2", expected_error, predicts_the_error)
 # **Exercise 6.3** · difficulty 3/5 · about 10 minutes · needs "From outer products to attention and back"
 #
 # Causal linear attention with a normaliser, for all queries at once, *without* an n × n matrix and without a loop in Python.
+# (The check looks at what autograd stores, so it sees both.)
 #
 # :::{dropdown} Hint
 # `torch.cumsum` adds up along a dimension. What has to be added up?
@@ -771,15 +786,20 @@ def attend_by_cumsum(queries, keys, values):
 
 def equals_linear_attention(attempt):
     generator = torch.Generator().manual_seed(63)
-    q, k = torch.rand(2, 30, 8, generator=generator) + 0.1
-    v = torch.randn(30, 5, generator=generator)
-    found = torch.as_tensor(attempt(q, k, v))
-    assert found.shape == (30, 5), f"30 × 5 expected, not {tuple(found.shape)}"
-    right = fw.linear_attention(q, k, v, causal=True)
-    first = torch.allclose(found[0], v[0], atol=1e-4)
-    assert first, "query 0 reads pair 0 only, so its output is value 0"
-    gap = float((found - right).abs().max())
-    assert gap < 1e-4, f"off by up to {gap:.2f}: divide by z_i · q_i, j ≤ i"
+    q, k, v = torch.rand(3, 30, 8, generator=generator).requires_grad_() + 0.1
+    stored = []  # what autograd keeps of each operation
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    with hooks(lambda x: stored.append(x) or x, lambda x: x):
+        found = torch.as_tensor(attempt(q, k, v))
+    assert found.shape == (30, 8), f"30 × 8 expected, not {tuple(found.shape)}"
+    gap = (torch.as_tensor(attempt(q, k, v * 0 + 1)) - 1).abs().max()
+    assert gap < 1e-4, "values of 1 must give 1: divide by z_i · q_i, sums over j"
+    assert torch.allclose(found[0], v[0]), "query 0 reads only pair 0: j ≤ i"
+    gap = (found - fw.linear_attention(q, k, v, causal=True)).abs().max()
+    assert gap < 1e-4, f"off by up to {gap:.2f}: W_i and z_i, both over j ≤ i"
+    square = any(list(x.shape).count(30) > 1 for x in stored)
+    assert not square, "right, but with an n × n matrix: sum outer products"
+    assert len(stored) < 30, "right, but with a loop over the pairs"
 
 
 check("6.3", attend_by_cumsum, equals_linear_attention)
@@ -870,7 +890,7 @@ figures.quiz_card(
 
 # %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
-    "Keys of a trained model overlap more (mean |cos| 0.32) than random directions (0.14). What follows?",
+    "Keys of a trained model overlap more (mean |cos| 0.32) than random directions (0.14). What follows from these two numbers alone?",
     [
         (
             "Training pushes keys together.",
@@ -903,13 +923,13 @@ def mean(values):
 
 equality = {
     "memory against attention, float64, gap below": 1e-13,
-    "error at n = 64, elu + 1": round(mean(errors["elu + 1, sum", 64])),
+    "sum rule without normaliser, elu + 1, error at n = 64": round(mean(errors["elu + 1, sum", 64])),
     "with normaliser": mean(errors["elu + 1, normalised", 64]),
 }
 linear_512, softmax_512 = (int(n) for n in numbers_kept.loc[512])
 sizes = {"numbers kept at n = 512, linear": linear_512, "softmax": softmax_512}
 keys_measured = {
-    "softmax, accuracy, n = 512": mean(accuracies["softmax, β = 32", 512]),
+    "softmax (β = 32), accuracy, n = 512": mean(accuracies["softmax, β = 32", 512]),
     "sum rule, error, n = 64": mean(errors["random, sum", 64]),
     "best matrix, error, n = 64": mean(errors["random, best W", 64]),
     "mean |cos| of trained keys, centred": mean(centred),
