@@ -147,8 +147,8 @@ def sink_rows(model: nn.Module, tokenizer, texts: list[str]) -> tuple[Tensor, Te
 def apart(weights: Tensor) -> Tensor:
     """How differently the heads of a layer look: (..., heads, queries, keys) → (...), from 0 (all alike) to 1.
 
-    The mean over pairs of heads, and over rows, of half the sum of absolute differences: the share of its attention
-    that one head has where the other has none. Null model: heads with random weights, which are all near uniform.
+    The mean over pairs of heads, and over rows, of half the sum of absolute differences: the share of the
+    weight that would have to move to make the rows equal. Null model: heads with random weights, all near uniform.
     """
     heads = weights.shape[-3]
     first, second = torch.triu_indices(heads, heads, 1)
