@@ -395,7 +395,6 @@ nulls = {"32 random numbers": by_layer("residual, 32 random")}
 nulls["one head, untrained"] = by_layer("head", trained=False)
 stream, _, values, heads = lines.values()
 random32 = nulls["32 random numbers"]
-# Width alone does not explain it: 32 numbers before mixing tell more.
 assert abs(values.mean() - random32.mean()) < 0.08
 assert (heads.mean(0) < 0.5 * random32.mean(0)).all()
 assert (heads < 0.6 * stream.mean(0)).all()
@@ -706,9 +705,7 @@ plots.strips(
 
 # %%
 def head_messages(weights, values, w_o):
-    """weights (n, n), values (n, d_head), w_o (d_head, width).
-
-    Returns (n, n, width): [j, i] is what moves from j to i."""
+    """(n, n), (n, d_head), (d_head, width) → (n, n, width): from j to i."""
     ### BEGIN SOLUTION
     return weights.T[:, :, None] * (values @ w_o)[:, None, :]
     ### END SOLUTION
@@ -722,13 +719,13 @@ def moves_from_key_to_query(attempt):
     )
     found = torch.as_tensor(attempt(weights, values, w_o))
     assert found.shape == (n, n, width), f"not of shape {(n, n, width)}"
-    turned = torch.allclose(found.sum(1), weights @ values @ w_o, atol=1e-5)
+    everything = weights @ values @ w_o
+    turned = torch.allclose(found.sum(1), everything, atol=1e-5)
     assert not turned, "turn it round: first axis sends, second receives"
     single = weights[2, 1] * (values[1] @ w_o)
-    assert torch.allclose(found[1, 2], single, atol=1e-5), (
-        "1 → 2 must be weights[2, 1] times the offer of 1"
-    )
-    arrived = torch.allclose(found.sum(0), weights @ values @ w_o, atol=1e-5)
+    right = torch.allclose(found[1, 2], single, atol=1e-5)
+    assert right, "1 → 2 must be weights[2, 1] times the offer of 1"
+    arrived = torch.allclose(found.sum(0), everything, atol=1e-5)
     assert arrived, "summed over senders: not weights @ values @ w_o"
 
 
