@@ -13,11 +13,11 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 from tools.translator.card import card
 from utils.attention import attention_maps
 from utils.corpora import translation_pairs
-from utils.models import load
+from utils.models import EMBEDDED, SMALL, load
 from utils.translator import Translator, TranslatorConfig, translate
 
 DATA = Path(__file__).resolve().parents[2] / "data"
-SHIPPED = [name for name in ("translator", "translator-ko") if (DATA / name / "config.json").is_file()]
+SHIPPED = [name for name in EMBEDDED if (DATA / name / "config.json").is_file()]
 shipped = pytest.mark.parametrize("name", SHIPPED or [pytest.param("", marks=pytest.mark.skip("no translator yet"))])
 
 
@@ -218,6 +218,18 @@ def test_the_shipped_translator_translates_what_its_scores_say(name):
     assert abs(chrf - stored["test"]["greedy"]["chrf"]) < 6
     copied = sacrebleu.corpus_chrf([s for s, _ in pairs], [[reference for _, reference in pairs]]).score
     assert chrf > copied + 15
+
+
+def test_the_small_translators_differ_in_their_seed_alone():
+    files = {name: {path.stem: path for path in (DATA / name).iterdir()} for name in SMALL}
+    assert all(sum(path.stat().st_size for path in each.values()) < 3_000_000 for each in files.values())
+    for same in ("config", "tokenizer"):
+        assert len({each[same].read_bytes() for each in files.values()}) == 1
+    recipes = [json.loads(each["curve"].read_text("utf-8"))["recipe"] for each in files.values()]
+    assert [recipe.pop("seed") for recipe in recipes] == [1, 2, 3]
+    assert len({json.dumps({k: v for k, v in r.items() if k != "minutes"}) for r in recipes}) == 1
+    first, second, third = (load(name).model.encoder.layers[0].attention.query.weight for name in SMALL)
+    assert not torch.allclose(first, second, atol=0.01) and not torch.allclose(second, third, atol=0.01)
 
 
 @shipped
