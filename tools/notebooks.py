@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import sys
+import time
 
 from tools import site_pages
 from tools.pipeline import digest
@@ -23,13 +24,14 @@ RUNS = ROOT / "data" / "runs.json"
 
 def build(product: Product) -> Run:
     """Execute a product's notebook and write it, with its digest."""
+    began = time.time()
     notebook = solved_notebook(product.source)
     if not product.solved:
         notebook = without_solutions(notebook)
     product.notebook.parent.mkdir(parents=True, exist_ok=True)
     run = execute(notebook, product.notebook.parent)
     write(normalise(run.notebook), product.notebook)
-    digest.save(product, run.files)
+    digest.save(product, run.files, began)
     return run
 
 

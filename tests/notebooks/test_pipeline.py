@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from types import SimpleNamespace
 
 import nbformat
@@ -144,6 +146,19 @@ def test_a_change_of_what_a_notebook_was_made_from_is_seen(made, name, reason):
 def test_a_file_that_a_notebook_does_not_use_may_change(made, name):
     (made.root / name).write_text("b = 2\n")
     assert digest.stale(made) == []
+
+
+@pytest.mark.parametrize("name", ["source/chapters/01_x.py", "utils/helper.py", "data/model/weights.bin"])
+def test_what_changed_while_a_notebook_ran_makes_it_stale(made, name):
+    began = time.time()
+    opened = ["utils/helper.py", "data/model/config.json"]
+    for path in made.root.rglob("*"):
+        os.utime(path, (began - 10, began - 10))
+    digest.save(made, opened, began)
+    assert digest.stale(made) == []
+    os.utime(made.root / name, (began + 1, began + 1))
+    digest.save(made, opened, began)
+    assert digest.stale(made) == [f"{'data/model' if name.startswith('data') else name} changed"]
 
 
 def test_a_helper_that_is_gone_is_named(made):

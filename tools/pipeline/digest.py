@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -42,16 +43,28 @@ def inputs(product: Product, files: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def make(product: Product, files: Iterable[str]) -> dict:
-    """The digest of a notebook that has just been written."""
+def make(product: Product, files: Iterable[str], began: float = math.inf) -> dict:
+    """The digest of a notebook that has just been written.
+
+    began: when its run began (seconds since the epoch). An input written since then may have been read before or after
+    the change, so it gets no hash, and the notebook counts as stale.
+    """
+    names = inputs(product, files)
     return {
         "notebook": sha256(product.notebook),
-        "inputs": {name: sha256(product.root / name) for name in inputs(product, files)},
+        "inputs": {name: "" if _written(product.root / name) > began else sha256(product.root / name) for name in names},
     }
 
 
-def save(product: Product, files: Iterable[str]) -> None:
-    product.digest.write_text(json.dumps(make(product, files), indent=1) + "\n", encoding="utf8", newline="\n")
+def _written(path: Path) -> float:
+    """When a file, or the newest file below a folder, was last written."""
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    return max(each.stat().st_mtime for each in files)
+
+
+def save(product: Product, files: Iterable[str], began: float = math.inf) -> None:
+    content = json.dumps(make(product, files, began), indent=1)
+    product.digest.write_text(content + "\n", encoding="utf8", newline="\n")
 
 
 def stale(product: Product) -> list[str]:
