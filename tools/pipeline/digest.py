@@ -52,7 +52,9 @@ def make(product: Product, files: Iterable[str], began: float = math.inf) -> dic
     names = inputs(product, files)
     return {
         "notebook": sha256(product.notebook),
-        "inputs": {name: "" if _written(product.root / name) > began else sha256(product.root / name) for name in names},
+        "inputs": {
+            name: "" if _written(product.root / name) > began else sha256(product.root / name) for name in names
+        },
     }
 
 
