@@ -26,7 +26,7 @@ from tools.translator import corpus
 from tools.translator.train import Recipe, Run
 from utils.translator import TranslatorConfig
 
-STEPS, KILLS, PAIRS = 60, 10, 3000  # of the run that is killed
+STEPS, KILLS, PAIRS = 300, 10, 3000  # of the run that is killed
 
 
 def fingerprint(run: Run) -> str:
@@ -63,24 +63,28 @@ def worker(folder: Path) -> None:
 
 
 def killed(folder: Path, seed: int = 0) -> list[int]:
-    """Start ``worker`` and kill it, ten times; then let it end. Returns the step that each kill left behind."""
+    """Start ``worker`` and kill it, ten times; then let it end. Returns the step that each kill left behind.
+
+    Each life ends at a random moment between its start and twice the time that the first one needed for a checkpoint:
+    while it loads, before its first checkpoint, or after some of them.
+    """
     rng, left = random.Random(seed), []
     command = [sys.executable, "-m", "tools.translator.check", "--worker", str(folder)]
-    while not (folder / "done.txt").exists():
-        process = subprocess.Popen(command)
-        if len(left) == KILLS:
-            process.wait()
-            continue
-        known = folder / "checkpoint.pt"
-        before, began = known.stat().st_mtime if known.exists() else 0.0, time.monotonic()
-        while process.poll() is None and time.monotonic() - began < 120:  # let it get to work, then a random while
-            if known.exists() and known.stat().st_mtime > before:
-                time.sleep(rng.uniform(0, 1.5))
-                break
-            time.sleep(0.02)
+    known, longest = folder / "checkpoint.pt", None
+    while len(left) < KILLS:
+        began, process = time.monotonic(), subprocess.Popen(command)
+        if longest is None:
+            while not known.exists() and process.poll() is None:
+                time.sleep(0.02)
+            longest = 2 * (time.monotonic() - began)
+        else:
+            time.sleep(rng.uniform(0, longest))
+        if process.poll() is not None:
+            raise RuntimeError(f"the run ended after {len(left)} kills: raise STEPS")
         process.send_signal(signal.SIGKILL)
         process.wait()
         left.append(torch.load(known, weights_only=True)["step"] if known.exists() else 0)
+    subprocess.run(command, check=True)
     return left
 
 
