@@ -53,8 +53,9 @@ def importance(
     signed: −mean ∂L/∂gate, the first-order (Taylor) prediction of the change of the mean loss when the head is
     removed: positive, removal hurts. Take it to ask what removal does to a loss that the model was not trained on.
     It is a slope at gate 1: a loss that is flat or curved there misleads it. At the loss of its own training a model
-    stands near a minimum, and the mean slope is mostly noise: on the book's translator this order prunes worse than
-    random ones and ``absolute`` better (data/sweeps/translator_heads.json); on MiniLM as a retriever the other way.
+    stands near a minimum, and the mean slope is mostly noise: on the book's translator this order prunes decoder and
+    cross heads worse than random ones, encoder heads no better, and ``absolute`` prunes all better
+    (data/sweeps/translator_heads.json); on MiniLM as a retriever it is the other way round.
     fisher: mean over texts and ``projections`` random directions z of (z · ∂e/∂gate)², with e the representation of
     the text: an estimate of ‖∂e/∂gate‖², the squared change of the representation. It needs no labels and no sign.
     Take it to ask how far removal moves the outputs. A loss that measures this distance itself is 0, its minimum, at
