@@ -136,6 +136,8 @@ CLASSES = {
 }
 CLASSES["translator"] = (TranslatorConfig, Translator, "unigram")
 FAMILIES = tuple(CLASSES)
+KINDS = {name: ("encoder",) for name in ("bert", "distilbert")} | {name: ("decoder",) for name in ("gpt2", "llama")}
+KINDS |= {name: ("encoder", "decoder", "cross") for name in ("bart", "marian", "t5", "translator")}
 
 
 def tokenizers() -> dict[str, PreTrainedTokenizerFast]:
@@ -164,6 +166,26 @@ def build(name: str, kinds: dict[str, PreTrainedTokenizerFast], seed: int = 0, s
             elif parameter.ndim == 1:
                 parameter.data += 0.1 * torch.randn_like(parameter)  # biases that are not zero
     return Family(name, model, kinds[kind])
+
+
+def batch_of(family: Family, texts: list[str], targets: list[str] | None = None) -> dict[str, torch.Tensor]:
+    """A padded batch of texts; an encoder–decoder reads padded targets too, the same texts unless others are given."""
+    tokenizer = copy.copy(family.tokenizer)
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    batch = dict(tokenizer(texts, return_tensors="pt", padding=True))
+    batch.pop("token_type_ids", None)
+    if family.target:
+        read = tokenizer(targets or texts, return_tensors="pt", padding=True)
+        batch |= {"decoder_input_ids": read["input_ids"], "decoder_attention_mask": read["attention_mask"]}
+    return batch
+
+
+@torch.no_grad()
+def real(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """What a model says about the real tokens of a batch, logits or states: (tokens, features)."""
+    outputs = model(**batch)
+    found = outputs.logits if "logits" in outputs else outputs.last_hidden_state
+    return found[batch.get("decoder_attention_mask", batch["attention_mask"]).bool()]
 
 
 def state(model: torch.nn.Module) -> dict:

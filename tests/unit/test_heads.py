@@ -8,6 +8,7 @@ import re
 import families
 import pytest
 import torch
+from families import real
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -19,29 +20,12 @@ from utils.heads import Head, ablated, gated, head_outputs, heads_of, resolve
 
 TEXTS = ["The cat sat on the mat.", "A dog."]
 BACKENDS = ("eager", "sdpa")
-KINDS = {name: ("encoder",) for name in ("bert", "distilbert")} | {name: ("decoder",) for name in ("gpt2", "llama")}
-KINDS |= {name: ("encoder", "decoder", "cross") for name in ("bart", "marian", "t5", "translator")}
 IDS = torch.ones(1, 3, dtype=torch.long)
-CASES = [(name, kind) for name, kinds in KINDS.items() for kind in kinds]
+CASES = [(name, kind) for name, kinds in families.KINDS.items() for kind in kinds]
 
 
 def batch_of(family: families.Family, texts: list[str] = TEXTS) -> dict[str, torch.Tensor]:
-    """A padded batch; for an encoder–decoder its own text is the target."""
-    tokenizer = copy.copy(family.tokenizer)
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    batch = dict(tokenizer(texts, return_tensors="pt", padding=True))
-    batch.pop("token_type_ids", None)
-    if family.model.config.is_encoder_decoder:
-        batch |= {"decoder_input_ids": batch["input_ids"], "decoder_attention_mask": batch["attention_mask"]}
-    return batch
-
-
-@torch.no_grad()
-def result(model: nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Logits or states of real tokens: (tokens, features)."""
-    outputs = model(**batch)
-    states = outputs.logits if getattr(outputs, "logits", None) is not None else outputs.last_hidden_state
-    return states[batch.get("decoder_attention_mask", batch["attention_mask"]).bool()]
+    return families.batch_of(family, texts)
 
 
 def without_columns(model: nn.Module, head: Head) -> nn.Module:
@@ -63,22 +47,22 @@ def test_a_gate_of_zero_has_its_full_effect(make, name, kind, backend):
     family = make(name)
     family.model.set_attn_implementation(backend)
     batch = batch_of(family)
-    full = result(family.model, batch)
+    full = real(family.model, batch)
     for head in [head for head in heads_of(family.model) if head.kind == kind]:
         with gated(family.model, {head: 0.0}):
-            without = result(family.model, batch)
-        assert torch.allclose(without, result(without_columns(family.model, head), batch), atol=1e-5), head
+            without = real(family.model, batch)
+        assert torch.allclose(without, real(without_columns(family.model, head), batch), atol=1e-5), head
         assert (without - full).abs().max() > 1e-4, head
 
 
 def test_the_models_are_bitwise_themselves_afterwards(family):
     batch, before = batch_of(family), families.state(family.model)
-    full = result(family.model, batch)
+    full = real(family.model, batch)
     heads = heads_of(family.model)
     with gated(family.model, dict.fromkeys(heads, 0.5)), ablated(family.model, heads[:2], "mean", [batch]):
-        assert not torch.equal(result(family.model, batch), full)
+        assert not torch.equal(real(family.model, batch), full)
     families.same(before, families.state(family.model))
-    assert torch.equal(result(family.model, batch), full)
+    assert torch.equal(real(family.model, batch), full)
 
 
 def test_an_exception_inside_nested_scopes_leaves_nothing_and_other_hooks_stay(tiny_bert):
@@ -88,7 +72,7 @@ def test_an_exception_inside_nested_scopes_leaves_nothing_and_other_hooks_stay(t
     with pytest.raises(RuntimeError, match="user"), gated(model, {Head(0, 0): 0.0}), ablated(model, [Head(1, 1)]):
         raise RuntimeError("user")
     families.same(before, families.state(model))
-    result(model, batch)
+    real(model, batch)
     assert calls == [1]
     handle.remove()
 
@@ -96,9 +80,9 @@ def test_an_exception_inside_nested_scopes_leaves_nothing_and_other_hooks_stay(t
 def test_nested_gates_multiply(tiny_bert):
     model, batch, head = tiny_bert.model, batch_of(tiny_bert), Head(1, 2)
     with gated(model, {head: 0.5}), gated(model, {head: 0.5}):
-        nested = result(model, batch)
+        nested = real(model, batch)
     with gated(model, {head: 0.25}):
-        assert torch.allclose(nested, result(model, batch), atol=1e-6)
+        assert torch.allclose(nested, real(model, batch), atol=1e-6)
 
 
 def test_gates_come_as_tensor_as_kinds_or_as_heads(make):
@@ -106,15 +90,15 @@ def test_gates_come_as_tensor_as_kinds_or_as_heads(make):
     batch, gate = batch_of(family), torch.ones(2, 2)
     gate[1, 0] = 0.3
     with gated(family.model, {"cross": gate}):
-        by_kind = result(family.model, batch)
+        by_kind = real(family.model, batch)
     with gated(family.model, {Head(1, 0, "cross"): 0.3}):
-        assert torch.equal(by_kind, result(family.model, batch))
+        assert torch.equal(by_kind, real(family.model, batch))
     bert = make("bert")
     gate = torch.rand(3, 4)
     with gated(bert.model, gate):
-        by_tensor = result(bert.model, batch_of(bert))
+        by_tensor = real(bert.model, batch_of(bert))
     with gated(bert.model, {(layer, head): gate[layer, head] for layer in range(3) for head in range(4)}):
-        assert torch.equal(by_tensor, result(bert.model, batch_of(bert)))
+        assert torch.equal(by_tensor, real(bert.model, batch_of(bert)))
 
 
 def test_gates_of_each_text_act_on_that_text_alone(tiny_bert):
@@ -122,17 +106,17 @@ def test_gates_of_each_text_act_on_that_text_alone(tiny_bert):
     gates = torch.ones(2, 3, 4)
     gates[1] = 0
     lengths = batch["attention_mask"].sum(1).tolist()
-    full = result(model, batch).split(lengths)
+    full = real(model, batch).split(lengths)
     with gated(model, gates):
-        first, second = result(model, batch).split(lengths)
+        first, second = real(model, batch).split(lengths)
     with gated(model, torch.zeros(3, 4)):
-        assert torch.allclose(second, result(model, batch).split(lengths)[1], atol=1e-6)
+        assert torch.allclose(second, real(model, batch).split(lengths)[1], atol=1e-6)
     assert torch.allclose(first, full[0], atol=1e-6)
     with (
         pytest.raises(ValueError, match="gates are for 3 texts, but the batch has 2"),
         gated(model, torch.ones(3, 3, 4)),
     ):
-        result(model, batch)
+        real(model, batch)
 
 
 def test_gates_take_gradients(family):
@@ -151,7 +135,7 @@ def test_all_heads_of_a_layer_and_of_a_model_leave_finite_outputs(family):
     heads = heads_of(family.model)
     for chosen in ([head for head in heads if head.layer == 0], heads, heads + heads):
         with ablated(family.model, chosen):
-            assert result(family.model, batch_of(family)).isfinite().all()
+            assert real(family.model, batch_of(family)).isfinite().all()
 
 
 def test_the_mean_is_that_of_real_tokens_only(tiny_bert):
@@ -161,26 +145,26 @@ def test_the_mean_is_that_of_real_tokens_only(tiny_bert):
         lambda _, args: seen.append(args[0])
     )
     for text in TEXTS:
-        result(model, batch_of(tiny_bert, [text]))
+        real(model, batch_of(tiny_bert, [text]))
     handle.remove()
     mean = torch.cat([each[0] for each in seen]).mean(0)[16:24]
     other, batch = without_columns(model, Head(1, 2, "encoder")), batch_of(tiny_bert)
     weight = model.encoder.layer[1].attention.output.dense.weight[:, 16:24]
     other.encoder.layer[1].attention.output.dense.bias.data += weight.detach() @ mean
     with ablated(model, [head], "mean", [batch]):
-        assert torch.allclose(result(model, batch), result(other, batch), atol=1e-5)
+        assert torch.allclose(real(model, batch), real(other, batch), atol=1e-5)
 
 
 def test_a_mean_over_constant_outputs_changes_nothing(tiny_bert):
     """The null case: a head that says the same everywhere is replaced by itself."""
     model, batch = copy.deepcopy(tiny_bert.model), batch_of(tiny_bert)
     model.encoder.layer[1].attention.self.value.weight.data.zero_()
-    full = result(model, batch)
+    full = real(model, batch)
     for mode in ("mean", "resample"):
         with ablated(model, [Head(1, 0), Head(1, 3)], mode, [batch]):
-            assert torch.allclose(full, result(model, batch), atol=1e-5), mode
+            assert torch.allclose(full, real(model, batch), atol=1e-5), mode
     with ablated(model, [Head(1, 0)]):
-        assert not torch.allclose(full, result(model, batch), atol=1e-3)
+        assert not torch.allclose(full, real(model, batch), atol=1e-3)
 
 
 def test_resampling_draws_real_outputs_and_repeats_with_its_seed(tiny_bert):
@@ -192,7 +176,7 @@ def test_resampling_draws_real_outputs_and_repeats_with_its_seed(tiny_bert):
     def run(seed: int) -> torch.Tensor:
         with ablated(model, [Head(0, 1)], "resample", batch, seed=seed):
             handle = last.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-            values = result(model, batch)
+            values = real(model, batch)
             handle.remove()
         return values
 
@@ -222,9 +206,7 @@ def test_a_head_has_its_key_value_head(make):
 def test_head_mask_alone_would_do_nothing(tiny_bert):
     """Case 14: the old argument is swallowed without an error; this is why gates exist."""
     batch = batch_of(tiny_bert)
-    assert torch.equal(
-        result(tiny_bert.model, batch), result(tiny_bert.model, batch | {"head_mask": torch.zeros(3, 4)})
-    )
+    assert torch.equal(real(tiny_bert.model, batch), real(tiny_bert.model, batch | {"head_mask": torch.zeros(3, 4)}))
     assert not hasattr(tiny_bert.model, "prune_heads")
 
 
@@ -291,8 +273,8 @@ def test_heads_keep_their_kind_in_a_model_around_the_model(make, name):
     assert heads_of(around) == heads
     batch = batch_of(family)
     with gated(around, {heads[-1]: 0.0}):
-        expected = result(family.model, batch)
-        assert torch.equal(result(around, batch), expected)
+        expected = real(family.model, batch)
+        assert torch.equal(real(around, batch), expected)
     if family.model.config.is_encoder_decoder:  # the mask of the target goes with the target's attentions
         pools = head_outputs(around, [batch]), head_outputs(family.model, [batch])
         assert all(torch.equal(pools[0][f"parts.cross_encoder.{key}"], each) for key, each in pools[1].items())
@@ -327,11 +309,11 @@ def test_labels_say_where_a_target_ends_not_where_it_is_silent(make):
 
 def test_a_copy_made_within_a_scope_is_whole_when_the_scope_ends(tiny_bert):
     model, batch = tiny_bert.model, batch_of(tiny_bert)
-    full = result(model, batch)
+    full = real(model, batch)
     with gated(model, {Head(0, 0): 0.0}), ablated(model, [Head(1, 1)]):
         twin = copy.deepcopy(model)
-        assert torch.equal(result(twin, batch), result(model, batch))
-    assert torch.equal(result(twin, batch), full)
+        assert torch.equal(real(twin, batch), real(model, batch))
+    assert torch.equal(real(twin, batch), full)
 
 
 def test_a_model_that_is_half_strange_is_refused(tiny_bert):
@@ -442,8 +424,8 @@ def test_a_tensor_of_gates_fits_or_is_refused_clearly(tiny_bert, shape, fill):
     batch = batch_of(tiny_bert)
     try:
         with gated(tiny_bert.model, torch.full(shape, fill)):
-            values = result(tiny_bert.model, batch)
+            values = real(tiny_bert.model, batch)
     except ValueError as error:
         assert "gates" in str(error)
     else:
-        assert shape[-2:] == [3, 4] and values.shape == result(tiny_bert.model, batch).shape
+        assert shape[-2:] == [3, 4] and values.shape == real(tiny_bert.model, batch).shape

@@ -34,15 +34,7 @@ CONTEXT = [HealthCheck.function_scoped_fixture]
 
 
 def batch_of(family: families.Family, texts: list[str] = TEXTS, targets: list[str] = TARGETS) -> dict:
-    """A padded batch of texts, for an encoder–decoder with padded targets."""
-    tokenizer = copy.copy(family.tokenizer)
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    batch = dict(tokenizer(texts, return_tensors="pt", padding=True))
-    batch.pop("token_type_ids", None)
-    if family.target:
-        read = tokenizer(targets[: len(texts)], return_tensors="pt", padding=True)
-        batch |= {"decoder_input_ids": read["input_ids"], "decoder_attention_mask": read["attention_mask"]}
-    return batch
+    return families.batch_of(family, texts, targets[: len(texts)])
 
 
 def score(outputs, batch: dict) -> torch.Tensor:
@@ -76,6 +68,17 @@ def agree(signed: np.ndarray, expected: np.ndarray, noise: float) -> None:
     clear = np.abs(expected) > noise
     assert (np.sign(signed[clear]) == np.sign(expected[clear])).all()
     assert np.corrcoef(signed, expected)[0, 1] >= 0.99
+
+
+def test_a_copy_made_within_a_scope_that_has_ended_is_scored_as_the_whole_model(tiny_bert):
+    """The copy still carries the ended gate: what goes through gates in place passes it by."""
+    model, batches = tiny_bert.model, [batch_of(tiny_bert)]
+    with gated(model, {Head(0, 1): 0.0}):
+        copied = copy.deepcopy(model)
+    for mode, reference in (("zero", None), ("mean", batches)):
+        expected = ablation_effect(model, batches, score, mode=mode, reference=reference)
+        found = ablation_effect(copied, batches, score, mode=mode, reference=reference)
+        assert_frame_equal(found, expected, atol=1e-7)
 
 
 # --- gradient scores

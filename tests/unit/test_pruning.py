@@ -5,6 +5,7 @@ from __future__ import annotations
 import families
 import pytest
 import torch
+from families import KINDS, real
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -16,8 +17,6 @@ from utils.pruning import prune, removed
 
 PRUNED = [name for name in families.FAMILIES if name != "t5"]
 GENERATING = ["gpt2", "llama", "bart", "marian", "translator"]
-KINDS = {name: ("encoder",) for name in ("bert", "distilbert")} | {name: ("decoder",) for name in ("gpt2", "llama")}
-KINDS |= {name: ("encoder", "decoder", "cross") for name in ("bart", "marian", "translator")}
 EVERY_KIND = [(name, kind) for name in PRUNED for kind in KINDS[name]]
 
 
@@ -34,14 +33,6 @@ def batch(model: nn.Module, seed: int = 0, left: bool = False) -> dict[str, Tens
         inputs |= {"decoder_input_ids": draw(6), "decoder_attention_mask": torch.ones(2, 6, dtype=torch.long)}
         inputs["decoder_attention_mask"][0, 4:] = 0
     return inputs
-
-
-@torch.no_grad()
-def real(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
-    """What the model says about the real tokens of a batch: (tokens, width)."""
-    out = model(**inputs)
-    found = out.logits if "logits" in out else out.last_hidden_state
-    return found[inputs.get("decoder_attention_mask", inputs["attention_mask"]).bool()]
 
 
 def shut(heads) -> dict[Head, float]:

@@ -7,7 +7,8 @@ import json
 import families
 import pytest
 import torch
-from test_pruning import KINDS, PRUNED, batch, near, real, some
+from families import KINDS, real
+from test_pruning import PRUNED, batch, near, some
 
 from utils.heads import Head, gated, heads_of
 from utils.pruning import load_pruned, prune, removed, save_pruned

@@ -18,6 +18,19 @@ ONE_AT_A_TIME = RLock()  # threads may share a model, and they share warnings an
 
 
 @contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode within the scope, then each module's own mode again. Threads wait for each other."""
+    with ONE_AT_A_TIME:
+        modes = [(module, module.training) for module in model.modules()]
+        model.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+
+@contextmanager
 def extracting(model: nn.Module) -> Iterator[None]:
     """In the scope: evaluation mode, float32, eager attention, no gradient, silence. Afterwards all is as it was.
 
@@ -29,21 +42,18 @@ def extracting(model: nn.Module) -> Iterator[None]:
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         hint = ": pass model[0].auto_model and model.tokenizer" if type(model).__name__ == "SentenceTransformer" else ""
         raise TypeError(f"model must be a transformers model, got {type(model).__name__}{hint}")
-    with ONE_AT_A_TIME, _changed(model):
+    with evaluating(model), _changed(model):
         yield
 
 
 @contextmanager
 def _changed(model: nn.Module) -> Iterator[None]:
     modules = list(model.modules())
-    training = [module.training for module in modules]
     backends = [(config, getattr(config, BACKEND)) for config in _configs(modules)]
     tensors = [(tensor, tensor.data) for tensor in _not_float32(model)]
     device = next((tensor.device.type for tensor in model.parameters()), "cpu")
     try:
         with quiet(), _no_gradient(model), torch.autocast(device, enabled=False), own_hooks_only(model):
-            for module in modules:
-                module.training = False
             if hasattr(model, "set_attn_implementation"):
                 model.set_attn_implementation("eager")
             for tensor, data in tensors:
@@ -54,8 +64,6 @@ def _changed(model: nn.Module) -> Iterator[None]:
             tensor.data = data
         for config, backend in backends:
             setattr(config, BACKEND, backend)
-        for module, mode in zip(modules, training, strict=True):
-            module.training = mode
 
 
 @contextmanager

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from utils.architectures import Attention, attentions, mask_of
-from utils.heads.gates import Change, GateHook, hooked
+from utils.attention.scope import evaluating
+from utils.heads.gates import Change, hooked, rewired
 from utils.heads.names import Head, is_of, resolve
-from utils.heads.running import Batch, check_masks, checked_batches, checked_seed, evaluating, run, texts_of
+from utils.heads.running import Batch, check_masks, checked_batches, checked_seed, run, texts_of
 
 MODES = ("zero", "mean", "resample")
 POOL = 4096  # tokens kept of a reference to draw from
@@ -71,7 +72,7 @@ def head_outputs(
 
         return hook
 
-    with evaluating(model), _without_gates(attentions(model)), ExitStack() as stack:
+    with evaluating(model), rewired(attentions(model), _no_change), ExitStack() as stack:
         for each in chosen:
             stack.callback(each.output.register_forward_pre_hook(keep(each)).remove)
         for number, current in enumerate(checked_batches(batches)):
@@ -100,18 +101,8 @@ def replacement(
     return change
 
 
-@contextmanager
-def _without_gates(found: list[Attention]) -> Iterator[None]:
-    """Within the scope the gates and ablations of scopes around it do nothing."""
-    hooks = [hook for each in found for hook in each.output._forward_pre_hooks.values() if isinstance(hook, GateHook)]
-    changes = [hook.change for hook in hooks]
-    try:
-        for hook in hooks:
-            hook.change = lambda z: z
-        yield
-    finally:
-        for hook, change in zip(hooks, changes, strict=True):
-            hook.change = change
+def _no_change(_change: Change) -> Change:
+    return lambda z: z
 
 
 def _thinned(tokens: Tensor) -> Tensor:

@@ -61,6 +61,20 @@ def hooked(changes: Iterable[tuple[Attention, Change]]) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def rewired(found: list[Attention], wrap: Callable[[Change], Change]) -> Iterator[None]:
+    """Within the scope, every gate and ablation of the scopes around it does ``wrap(change)`` and not its change."""
+    hooks = [hook for each in found for hook in each.output._forward_pre_hooks.values() if isinstance(hook, GateHook)]
+    changes = [(hook, hook.change) for hook in hooks if hook.change is not None]
+    try:
+        for hook, change in changes:
+            hook.change = wrap(change)
+        yield
+    finally:
+        for hook, change in changes:
+            hook.change = change
+
+
 def _multiply(attention: Attention, gate: Tensor) -> Change:
     """Multiply by gates of the original heads: (heads,), (batch, heads), or (batch, tokens, heads)."""
     columns = gate[..., list(attention.heads)]

@@ -1,34 +1,19 @@
-"""Run a model over batches in evaluation mode and leave it as it was; refuse batches that it cannot read."""
+"""Run a model over batches, and refuse batches that it cannot read."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 
 from torch import Tensor, nn
 
 from utils.architectures import Attention, mask_of
-from utils.attention.scope import ONE_AT_A_TIME
 
 Batch = Mapping[str, object]
 TEXTS = ("input_ids", "inputs_embeds")  # have a row a text; other keys may not
 CACHES = ("past_key_values", "cache")  # names under which forward functions take keys and values of earlier tokens
 FAULTS = (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode within the scope, then each module's own mode again. Threads wait for each other."""
-    with ONE_AT_A_TIME:
-        modes = [(module, module.training) for module in model.modules()]
-        model.eval()
-        try:
-            yield
-        finally:
-            for module, mode in modes:
-                module.training = mode
 
 
 def checked_batches(batches: Iterable[Batch]) -> list[Batch]:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from utils.architectures import Attention, attentions
+from utils.attention.scope import evaluating
 from utils.heads import Head, head_outputs, heads_of, resolve
 from utils.heads.ablation import check_mode, replacement
-from utils.heads.gates import Change, hooked
+from utils.heads.gates import Change, hooked, rewired
 from utils.heads.names import is_of
 from utils.heads.running import (
     Batch,
@@ -22,7 +23,6 @@ from utils.heads.running import (
     checked_batches,
     checked_function,
     checked_seed,
-    evaluating,
     run,
     texts_of,
 )
@@ -134,7 +134,7 @@ class _Step(NamedTuple):
         batch = {name: repeated(each, self.texts, copies) for name, each in self.batch.items()}
         has_maps = any("attentions" in str(name) for name in getattr(self.outputs, "keys", tuple)())
         reusing = nullcontext() if has_maps else self.kept.reusing(attention, self.texts, copies)
-        with reusing, blockwise(self.found, copies), hooked([(attention, change)]):
+        with reusing, rewired(self.found, blockwise(copies)), hooked([(attention, change)]):
             return run(self.model, batch, self.number)
 
 

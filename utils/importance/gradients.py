@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from utils.architectures import Attention, attentions, mask_of
+from utils.attention.scope import evaluating
 from utils.heads.gates import hooked
 from utils.heads.running import (
     Batch,
@@ -18,7 +19,6 @@ from utils.heads.running import (
     checked_batches,
     checked_function,
     checked_seed,
-    evaluating,
     run,
     texts_of,
     without_inference,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from operator import attrgetter
 
 import torch
 from torch import Tensor, nn
 
 from utils.architectures import Attention
-from utils.heads.gates import GateHook
+from utils.heads.gates import Change
 from utils.importance.running import mapped
 
 ABSENT = object()
@@ -74,18 +73,9 @@ def is_by_text(tensor: Tensor, texts: int) -> bool:
     return tensor.ndim > 0 and len(tensor) == texts
 
 
-@contextmanager
-def blockwise(found: list[Attention], copies: int) -> Iterator[None]:
-    """In the scope, gates and ablations of scopes around it see the repeated texts one copy at a time."""
-    hooks = [hook for each in found for hook in each.output._forward_pre_hooks.values() if isinstance(hook, GateHook)]
-    changes = [hook.change for hook in hooks]
-    try:
-        for hook, change in zip(hooks, changes, strict=True):
-            hook.change = lambda z, change=change: torch.cat([change(block) for block in z.chunk(copies)])
-        yield
-    finally:
-        for hook, change in zip(hooks, changes, strict=True):
-            hook.change = change
+def blockwise(copies: int) -> Callable[[Change], Change]:
+    """For ``rewired``: gates and ablations see the repeated texts one copy at a time."""
+    return lambda change: lambda z: torch.cat([change(block) for block in z.chunk(copies)])
 
 
 def _parts(model: nn.Module, found: list[Attention]) -> list[nn.Module]:
@@ -97,8 +87,8 @@ def _parts(model: nn.Module, found: list[Attention]) -> list[nn.Module]:
         paths = [".".join(steps[:end]) for end in range(1, len(steps))]
         lists = [path for path in paths if isinstance(modules[path], nn.ModuleList)]
         layer = ".".join(steps[: len(lists[0].split(".")) + 1]) if lists else each.name
-        inner = [attrgetter(path)(each.module) for path in (each.layout.query, each.layout.key, each.layout.value)]
-        parts |= {id(part): part for part in (modules[layer], each.module, *inner) if part is not model}
+        candidates = (modules[layer], each.module, each.query, each.key, each.value)
+        parts |= {id(part): part for part in candidates if part is not model}
     return list(parts.values())
 
 

@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 from torch import nn
 
+from utils.attention.scope import evaluating
 from utils.heads import Head, gated, heads_of, resolve
-from utils.heads.running import evaluating
 from utils.pruning.gates import HardConcreteGates
 from utils.pruning.surgery import prune
 
