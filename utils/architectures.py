@@ -89,6 +89,14 @@ class Attention:
         return attrgetter(self.layout.output)(self.module)
 
     @property
+    def query(self) -> nn.Module:
+        return attrgetter(self.layout.query)(self.module)
+
+    @property
+    def key(self) -> nn.Module:
+        return attrgetter(self.layout.key)(self.module)
+
+    @property
     def value(self) -> nn.Module:
         return attrgetter(self.layout.value)(self.module)
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from utils.architectures import CROSS
+
 MAX_BYTES = 2**30
 FAMILIES = "BERT, DistilBERT, GPT-2, Llama, BART, Marian, T5 and the book's translator"
-CROSS = ("cross", "encoder_attn", "EncDecAttention")  # in the names of modules that read another text
 PROJECTIONS = (("query", "key"), ("q_lin", "k_lin"), ("q_proj", "k_proj"), ("q", "k"))
 HEAD_SIZE = ("attention_head_size", "head_dim", "key_value_proj_dim", "d_head")
 HEADS = ("num_attention_heads", "n_heads", "num_heads", "heads")

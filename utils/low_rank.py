@@ -78,9 +78,8 @@ def token_windows(tokenizer, n: int, count: int | None = None, start: int = 0) -
     Each window begins with [CLS], ends with [SEP] and holds n − 2 tokens between; windows do not overlap. The passages
     come from different topics, so that a window holds several. Raises ValueError when there are fewer windows.
     """
-    tokens = tokenizer(" ".join(passages()), add_special_tokens=False, return_tensors="pt", verbose=False)["input_ids"][
-        0
-    ]
+    text = " ".join(passages())
+    (tokens,) = tokenizer(text, add_special_tokens=False, return_tensors="pt", verbose=False)["input_ids"]
     body = tokens[: len(tokens) // (n - 2) * (n - 2)].view(-1, n - 2)
     chosen = body[start:] if count is None else body[start : start + count]
     if count is not None and len(chosen) < count:

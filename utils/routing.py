@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from scipy.stats import rankdata
 from torch import Tensor, nn
 
 from utils.architectures import attentions
@@ -122,7 +123,7 @@ def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
 
     Equal values share their mean rank. Null model: 0, spread 1/√(n − 1), for an order that knows nothing.
     """
-    ranks = [_ranks(each.double()) for each in (one, other)]
+    ranks = [torch.from_numpy(rankdata(each.numpy(), axis=-1)) for each in (one, other)]
     a, b = (each - each.mean(-1, keepdim=True) for each in ranks)
     return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
@@ -157,12 +158,6 @@ def apart(weights: Tensor) -> Tensor:
         (away[i] - away[j]).abs().sum(-1).mean(-1) / 2 for i, j in zip(first.tolist(), second.tolist(), strict=True)
     ]
     return torch.stack(pairs).mean(0)
-
-
-def _ranks(values: Tensor) -> Tensor:
-    below = (values[..., :, None] > values[..., None, :]).sum(-1)
-    equal = (values[..., :, None] == values[..., None, :]).sum(-1)
-    return below.double() + (equal.double() - 1) / 2
 
 
 def _blocks(model: nn.Module) -> list[nn.Module]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from operator import attrgetter
 
 import torch
 from torch import Tensor, nn
@@ -121,8 +120,7 @@ def _weights(attention: Attention, part: str) -> tuple[Tensor, Tensor]:
     """The two weights of a part as stored: (heads · d_head, width), and for the output (width, heads · d_head)."""
     if part == "value-output":
         return attention.value.weight, attention.output.weight
-    names = (attention.layout.query, attention.layout.key)
-    return tuple(attrgetter(name)(attention.module).weight for name in names)
+    return attention.query.weight, attention.key.weight
 
 
 def _split(attention: Attention, part: str) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import torch
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "sweeps"
+from utils.sweeps import FOLDER, sweep
+
+
+def earlier(name: str, weights: str) -> dict | None:
+    """What an earlier run of a sweep left, if it was about the model with the same SHA-256; then it can go on."""
+    content = sweep(name) if (FOLDER / f"{name}.json").is_file() else None
+    return content if content and content["made"].get("model") == weights else None
 
 
 def made(script: str, **facts: object) -> dict[str, object]:

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from tools.sweeps.record import made, write
-from tools.sweeps.translator_gates import RATE, STEPS, TRAINED, before, tune
+from tools.sweeps.record import earlier, made, write
+from tools.sweeps.translator_gates import RATE, STEPS, TRAINED, tune
 from tools.sweeps.translator_heads import RANKED, Judge, batches, loss_of_texts
 from utils.heads import Head
 from utils.importance import importance
@@ -55,7 +55,7 @@ def main() -> None:
     frame = importance(model, batches(tokenizer, "validation", RANKED), loss_of_texts)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "steps": STEPS, "training pairs": TRAINED, "rate": RATE, "judged on": "test, strict"}
-    content = before(NAME, weights) or {"made": {}, "choices": []}
+    content = earlier(NAME, weights) or {"made": {}, "choices": []}
     content["made"] = made(NAME, **facts)
 
     counts = {row["kept"] for row in sweep("translator_gates")["gates"] if row["penalty"] in PENALTIES}

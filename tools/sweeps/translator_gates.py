@@ -10,7 +10,6 @@ their gates (``translator_gates/penalty-<p>.safetensors``).
 from __future__ import annotations
 
 import copy
-import json
 
 import pandas as pd
 import torch
@@ -18,11 +17,12 @@ from safetensors.torch import save_file
 from torch import nn
 from tqdm import tqdm
 
-from tools.sweeps.record import FOLDER, made, write
+from tools.sweeps.record import earlier, made, write
 from tools.sweeps.translator_heads import Judge, batches, loss_of_texts
 from utils.heads import gated
 from utils.models import DATA, load, sha256
 from utils.pruning import HardConcreteGates, fit_gates
+from utils.sweeps import FOLDER
 
 PENALTIES = (0.005, 0.01, 0.02, 0.05, 0.1)  # nats a token that an open head costs
 STEPS, TRAINED, RATE = 500, 10_000, 5e-4  # steps, training pairs, learning rate of the weights
@@ -82,19 +82,12 @@ def main() -> None:
     judge, data = Judge(tokenizer, pairs=None), batches(tokenizer, "train", TRAINED, size=40)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "steps": STEPS, "training pairs": TRAINED, "rate": RATE, "judged on": "test, strict"}
-    content = before(NAME, weights) or {"made": {}, "full": judge.both(model), "gates": []}
+    content = earlier(NAME, weights) or {"made": {}, "full": judge.both(model), "gates": []}
     content["made"] = made("translator_gates", **facts)
 
     for penalty in tqdm([p for p in PENALTIES if p not in [row["penalty"] for row in content["gates"]]], desc="gates"):
         content["gates"].append(with_gates(model, data, judge, penalty))
         write(NAME, content)
-
-
-def before(name: str, weights: str) -> dict | None:
-    """What an earlier run of a sweep left, if it was about the same model."""
-    file = FOLDER / f"{name}.json"
-    content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
-    return content if content and content["made"].get("model") == weights else None
 
 
 if __name__ == "__main__":

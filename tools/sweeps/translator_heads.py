@@ -24,10 +24,10 @@ from utils.heads import Head, ablated, heads_of
 from utils.importance import importance
 from utils.models import DATA, load, sha256
 from utils.pruning import order_by, random_order
+from utils.pruning.curves import TENTHS
 from utils.translator import translate
 
 RANKED, JUDGED, SEEDS = 300, 400, 3  # validation pairs, test pairs, random orders
-FRACTIONS = [step / 10 for step in range(11)]
 SCORES = ("absolute", "signed")
 
 
@@ -76,7 +76,7 @@ def curves(model, judge: Judge, frame: pd.DataFrame) -> Iterator[dict]:
     """Loss and BLEU with a growing share of one kind's heads (or of all heads) taken out, in every order."""
     for kind in tqdm([*KINDS, None], desc="curves"):
         for name, seed, order in orders(model, frame, kind):
-            for fraction in FRACTIONS:
+            for fraction in TENTHS:
                 out = order[: round(fraction * len(order))]
                 with ablated(model, out) if out else nullcontext():
                     found = judge.both(model)

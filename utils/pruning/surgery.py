@@ -122,7 +122,7 @@ def _remove(model: nn.Module, attention: Attention, gone: set[int]) -> None:
         count = len(attention.heads)
         _keep_outputs(attention.value, [part * count + i for part in range(3) for i in places], attention.size)
     else:
-        _keep_outputs(module.get_submodule(layout.query), places, attention.size)
+        _keep_outputs(attention.query, places, attention.size)
         _keep_shared(attention, left)
     for path in layout.counts:
         _set(module, path, max(len(left), 1))
