@@ -30,6 +30,12 @@ FLAGS = [
 ]
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
+PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
+<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
+<style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1rem;max-width:46rem}}
+html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
+<body><main><h1>Figures</h1>{body}</main></body></html>"""
+
 
 def _absent() -> str | None:
     if not CHROMIUM.exists():
@@ -149,5 +155,17 @@ def visit(chromium, serve):
             yield seen
         finally:
             context.close()
+
+    return opened
+
+
+@pytest.fixture
+def page(tmp_path, visit):
+    """page(*figures, width=…, dark=…) opens a page that holds them."""
+
+    def opened(*figures, dark: bool = False, **options):
+        body = "".join(f"<section>{figure.html()}</section>" for figure in figures)
+        (tmp_path / "page.html").write_text(PAGE.format(body=body, attributes=' data-theme="dark"' * dark), "utf8")
+        return visit(tmp_path, "page.html", dark=dark, **options)
 
     return opened

@@ -14,11 +14,6 @@ from utils.attention import AttentionMaps
 from utils.figures import attention_explorer, curve_explorer, quiz_card
 
 HOSTILE = ["[CLS]", "</script>", "<img src=x onerror=alert(1)>", "나는", "שלום", "&amp;", "it", "[SEP]"]
-PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
-<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
-<style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1rem;max-width:46rem}}
-html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
-<body><main><h1>Figures</h1>{body}</main></body></html>"""
 
 
 def maps(labels: list[str], layers: int = 3, heads: int = 4, seed: int = 0, **more) -> AttentionMaps:
@@ -70,18 +65,6 @@ def quiz():
         ("the softmax", False, "Later."),
     ]
     return quiz_card("What makes `scores` symmetric?", options)
-
-
-@pytest.fixture
-def page(tmp_path, visit):
-    """page(*figures, width=…, dark=…) opens a page that holds them."""
-
-    def opened(*figures, dark: bool = False, **options):
-        body = "".join(f"<section>{figure.html()}</section>" for figure in figures)
-        (tmp_path / "page.html").write_text(PAGE.format(body=body, attributes=' data-theme="dark"' * dark), "utf8")
-        return visit(tmp_path, "page.html", dark=dark, **options)
-
-    return opened
 
 
 READOUT = ".readout"

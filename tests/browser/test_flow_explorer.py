@@ -9,11 +9,6 @@ from utils.figures import FlowView, flow_explorer, rollout_view
 
 TOKENS = ["[CLS]", "</script>", "<img src=x onerror=alert(1)>", "나는", "key", *"abcdefghijklmnopqr", "[SEP]"]
 N, LAYERS = len(TOKENS), 6
-PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Flow</title>
-<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
-<style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1rem;max-width:46rem}}
-html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
-<body><main><h1>Flow</h1>{body}</main></body></html>"""
 
 
 def numbers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -28,18 +23,6 @@ def flow(**options):
     views["rollout"] = rollout_view(maps, 0.7, "is mixed into", "is mixed from")
     special = [True] + [False] * (N - 2) + [True]
     return flow_explorer(TOKENS, views, maps, special=special, title="Where it goes", token=4, alt="Flow", **options)
-
-
-@pytest.fixture
-def page(tmp_path, visit):
-    """page(*figures, width=…, dark=…) opens a page that holds them."""
-
-    def opened(*figures, dark: bool = False, **options):
-        body = "".join(f"<section>{figure.html()}</section>" for figure in figures)
-        (tmp_path / "page.html").write_text(PAGE.format(body=body, attributes=' data-theme="dark"' * dark), "utf8")
-        return visit(tmp_path, "page.html", dark=dark, **options)
-
-    return opened
 
 
 @pytest.mark.parametrize("width", [360, 1280])

@@ -6,25 +6,14 @@ import pytest
 
 from utils.memory_explorer import memory_explorer, read_back
 
-PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Memory</title>
-<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
-<style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1.2rem;max-width:46rem}}
-html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
-<body><main><h1>Memory</h1>{body}</main></body></html>"""
 PAIRS = {"A": (0, (1, -1, 0)), "B": (90, (0, 1, 1)), "C": (45, (-1, 0, 1)), "D": (180, (1, 1, -1))}
 
 
 @pytest.fixture
-def page(tmp_path, visit):
-    def opened(*, dark: bool = False, settings=None, **options):
-        settings = {"written": 3, "title": "Three keys in two dimensions", "alt": "Keys on a circle."} | (
-            settings or {}
-        )
-        body = memory_explorer(PAIRS, **settings).html()
-        (tmp_path / "page.html").write_text(PAGE.format(body=body, attributes=' data-theme="dark"' * dark), "utf8")
-        return visit(tmp_path, "page.html", dark=dark, **options)
-
-    return opened
+def memory(page):
+    """memory(width=…, dark=…, settings=…) opens a page that holds the figure."""
+    usual = {"written": 3, "title": "Three keys in two dimensions", "alt": "Keys on a circle."}
+    return lambda *, settings=None, **options: page(memory_explorer(PAIRS, **usual | (settings or {})), **options)
 
 
 def state(figure) -> dict:
@@ -33,8 +22,8 @@ def state(figure) -> dict:
 
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_it_draws_and_is_accessible(page, width, dark):
-    with page(width=width, dark=dark) as seen:
+def test_it_draws_and_is_accessible(memory, width, dark):
+    with memory(width=width, dark=dark) as seen:
         figure = seen.page.locator("memory-explorer")
         assert figure.locator(".arrow:visible").count() == 3 and figure.locator(".grid td").count() == 6
         assert seen.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
@@ -44,8 +33,8 @@ def test_it_draws_and_is_accessible(page, width, dark):
 
 
 @pytest.mark.parametrize("rule", ["sum", "delta", "softmax"])
-def test_what_is_read_equals_python(page, rule):
-    with page(settings={"rule": rule, "written": 4}) as seen:
+def test_what_is_read_equals_python(memory, rule):
+    with memory(settings={"rule": rule, "written": 4}) as seen:
         figure = seen.page.locator("memory-explorer")
         found = state(figure)
         back, errors = read_back(found["angles"], [value for _, value in PAIRS.values()], rule)
@@ -56,8 +45,8 @@ def test_what_is_read_equals_python(page, rule):
         assert float(shown) == pytest.approx(errors[2], abs=0.006)
 
 
-def test_mouse_turns_a_key_and_chooses_rule_and_pairs(page):
-    with page() as seen:
+def test_mouse_turns_a_key_and_chooses_rule_and_pairs(memory):
+    with memory() as seen:
         figure = seen.page.locator("memory-explorer")
         box = figure.locator(".dial").bounding_box()
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -76,8 +65,8 @@ def test_mouse_turns_a_key_and_chooses_rule_and_pairs(page):
         seen.clean()
 
 
-def test_keyboard_turns_a_key(page):
-    with page(settings={"written": 2}) as seen:
+def test_keyboard_turns_a_key(memory):
+    with memory(settings={"written": 2}) as seen:
         figure = seen.page.locator("memory-explorer")
         key = figure.get_by_role("slider", name="key B, angle")
         key.focus()
@@ -90,16 +79,16 @@ def test_keyboard_turns_a_key(page):
         seen.clean()
 
 
-def test_touch_turns_a_key(page):
-    with page(width=360, has_touch=True, is_mobile=True) as seen:
+def test_touch_turns_a_key(memory):
+    with memory(width=360, has_touch=True, is_mobile=True) as seen:
         figure = seen.page.locator("memory-explorer")
         figure.locator(".dial").tap(position={"x": 110 + 70, "y": 110 - 20})
         assert state(figure)["angles"][0] == 15
         seen.clean()
 
 
-def test_without_scripts_a_table_is_left(page):
-    with page(java_script_enabled=False) as seen:
+def test_without_scripts_a_table_is_left(memory):
+    with memory(java_script_enabled=False) as seen:
         rows = seen.page.locator("memory-explorer tbody tr")
         assert rows.count() == 3
         _, errors = read_back([0, 90, 45], [value for _, value in list(PAIRS.values())[:3]], "sum")

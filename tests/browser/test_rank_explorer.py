@@ -7,7 +7,6 @@ import re
 import pytest
 import torch
 
-from tests.browser.test_elements import PAGE
 from utils.rank_explorer import rank_explorer, truncation
 
 READOUT = ".readout"
@@ -22,16 +21,10 @@ def heads(n: int = 24) -> dict:
 
 
 @pytest.fixture
-def page(tmp_path, visit):
-    """page(width=…, dark=…) opens a page that holds the figure."""
-
-    def opened(*, dark: bool = False, **options):
-        shown = rank_explorer(heads(), head="noise", rank=6, title="Rank 6 of 24", alt="Three maps")
-        text = PAGE.format(body=shown.html(), attributes=' data-theme="dark"' * dark)
-        (tmp_path / "page.html").write_text(text, "utf8")
-        return visit(tmp_path, "page.html", dark=dark, **options)
-
-    return opened
+def rank(page):
+    """rank(width=…, dark=…) opens a page that holds the figure."""
+    shown = rank_explorer(heads(), head="noise", rank=6, title="Rank 6 of 24", alt="Three maps")
+    return lambda **options: page(shown, **options)
 
 
 def numbers(seen) -> list[float]:
@@ -42,8 +35,8 @@ def numbers(seen) -> list[float]:
 
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_it_draws_and_is_accessible(page, width, dark):
-    with page(width=width, dark=dark) as seen:
+def test_it_draws_and_is_accessible(rank, width, dark):
+    with rank(width=width, dark=dark) as seen:
         colours = seen.page.locator("rank-explorer").evaluate(
             "e => [...e.shadowRoot.querySelectorAll('canvas')].map(c => new Set(new Uint32Array("
             "c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size)"
@@ -54,8 +47,8 @@ def test_it_draws_and_is_accessible(page, width, dark):
         seen.clean()
 
 
-def test_its_numbers_are_those_of_numpy_for_every_map_and_rank(page):
-    with page() as seen:
+def test_its_numbers_are_those_of_numpy_for_every_map_and_rank(rank):
+    with rank() as seen:
         for name, pair in heads().items():
             seen.page.get_by_role("combobox").select_option(label=name)
             for rank in (1, 6, 20, 24):
@@ -70,8 +63,8 @@ def test_its_numbers_are_those_of_numpy_for_every_map_and_rank(page):
         seen.clean()
 
 
-def test_keys_mouse_and_touch_change_the_rank(page):
-    with page(has_touch=True) as seen:
+def test_keys_mouse_and_touch_change_the_rank(rank):
+    with rank(has_touch=True) as seen:
         slider, bars = seen.page.get_by_role("slider"), seen.page.locator("rank-explorer svg")
         slider.focus()
         slider.press("ArrowRight")
@@ -85,7 +78,7 @@ def test_keys_mouse_and_touch_change_the_rank(page):
         seen.clean()
 
 
-def test_without_scripts_the_fallback_is_shown(page):
-    with page(java_script_enabled=False) as seen:
+def test_without_scripts_the_fallback_is_shown(rank):
+    with rank(java_script_enabled=False) as seen:
         assert seen.page.locator("rank-explorer table").is_visible()
         assert seen.page.locator("rank-explorer img").count() == 2
