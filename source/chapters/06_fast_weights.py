@@ -252,8 +252,8 @@ for ax, found in zip(axes, [errors, accuracies], strict=True):
         ax.annotate(name, end, color=shade, va="center", **where)
 theory = [(n - 1) / D for n in COUNTS]
 axes[0].plot(COUNTS, theory, ":", color=plots.colour("null"), lw=3)
-axes[0].annotate("(n − 1)/d", (9, 0.27), color=plots.colour("null"))
-axes[0].axhline(1.0, color=plots.colour("text"), lw=0.8)
+axes[0].annotate("(n − 1)/d", (110, 4.2), color=plots.colour("null"))
+axes[0].hlines(1.0, 8, 512, color=plots.colour("text"), lw=0.8)
 axes[0].set(yscale="log", ylabel="relative squared error")
 axes[1].set(xscale="log", ylabel="accuracy", xlabel="pairs stored, d = 64")
 axes[1].set_xticks([8, 16, 32, 64, 128, 256, 512])
