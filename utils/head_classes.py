@@ -1,0 +1,133 @@
+"""What chapter 3 needs beyond its cells: offsets of the greatest weight, dependencies on halves, tuned translators."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+import torch
+from safetensors.torch import load
+from scipy.stats import hypergeom
+from torch import Tensor, nn
+
+from utils.attention import AttentionMaps, attention_maps, head_statistics
+from utils.attention.statistics import Reading
+from utils.dependencies import dependency_scores
+from utils.parses import Parsed
+from utils.sweeps import FOLDER
+
+NEIGHBOURS = {"previous": -1, "same": 0, "next": 1}
+PLACE = ["relation", "direction"]
+WHOSE = [*PLACE, "kind", "layer", "head"]
+
+
+def neighbour_shares(model: nn.Module, tokenizer, texts: Sequence[str]) -> pd.DataFrame:
+    """How often a row's greatest weight lies on the token before, on itself, on the token after: a row a head.
+
+    Columns: kind, layer, head; previous, same, next – the greatest weight among ordinary keys –; previous_all,
+    same_all, next_all – among all keys, special tokens too. Rows are ordinary tokens in both. Self-attention only.
+    Source of the rule: Voita et al. 2019 (arXiv 1905.09418), section 5.1, which does not say what special tokens do.
+    """
+
+    def more(reading: Reading) -> dict[str, tuple[Tensor, Tensor]]:
+        ordinary = reading.readable & reading.ordinary[:, None, None]
+        rows = reading.reads[:, None]
+        place = torch.arange(reading.weights.shape[-2])
+        found = {}
+        for end, keys in (("", ordinary), ("_all", reading.readable)):
+            best = reading.weights.masked_fill(~keys, -1.0).argmax(-1)
+            for name, offset in NEIGHBOURS.items():
+                hits = (best - place == offset) & rows
+                found[name + end] = (hits.sum(-1).double(), rows.sum(-1).expand(hits.shape[:2]))
+        return found
+
+    frame = head_statistics(model, tokenizer, list(texts), more=more)
+    columns = [name + end for end in ("", "_all") for name in NEIGHBOURS]
+    return frame.loc[frame["kind"] != "cross", ["kind", "layer", "head", *columns]].reset_index(drop=True)
+
+
+def word_maps(model: nn.Module, tokenizer, sentences: Iterable[Parsed]) -> list[AttentionMaps]:
+    """The encoder's maps between words, without special tokens, of each parsed sentence.
+
+    An encoder–decoder gets a full stop as its target, so that it need not translate first.
+    """
+    target = {"target": "."} if getattr(model.config, "is_encoder_decoder", False) else {}
+    return [
+        attention_maps(model, tokenizer, each.text, **target)["encoder"].without_special().words() for each in sentences
+    ]
+
+
+def on_halves(
+    maps: Sequence[AttentionMaps],
+    sentences: Sequence[Parsed],
+    *,
+    least: int = 30,
+    heads: Iterable[tuple[int, int]] | None = None,
+) -> pd.DataFrame:
+    """Dependencies by the best head, chosen on one half of the sentences and measured on the other: both ways round.
+
+    A row a relation, direction and fold (0: chosen on the first half, 1: on the second). Columns: layer, head; arcs,
+    share and baseline (best fixed offset) of the half that did not choose; gain = share − baseline there; gain_chosen:
+    the gain on the half that chose, which flatters. least: relations with fewer arcs in a half are left out. heads:
+    (layer, head) pairs to choose from, by default all. Raises ValueError for fewer than two sentences.
+    """
+    maps, sentences = list(maps), list(sentences)
+    if len(maps) != len(sentences) or len(maps) < 2:
+        raise ValueError(f"as many maps as sentences are needed, two at least, got {len(maps)} and {len(sentences)}")
+    middle = len(maps) // 2
+    cuts = (slice(0, middle), slice(middle, None))
+    tables = [dependency_scores(maps[cut], [each.parse for each in sentences[cut]], least=least) for cut in cuts]
+    if heads is not None:
+        wanted = set(heads)
+        of_table = [[place in wanted for place in zip(t["layer"], t["head"], strict=True)] for t in tables]
+        tables = [table[chosen] for table, chosen in zip(tables, of_table, strict=True)]
+        if tables[0].empty:
+            raise ValueError("none of the heads is in the maps: give (layer, head) pairs")
+    folds = []
+    for fold, (chooses, reports) in enumerate((tables, tables[::-1])):
+        gains = chooses.dropna(subset="gain")
+        best = gains.loc[gains.groupby(PLACE)["gain"].idxmax(), [*WHOSE, "gain"]]
+        best = best.rename(columns={"gain": "gain_chosen"}).merge(reports, on=WHOSE)
+        folds.append(best.assign(fold=fold))
+    columns = [*PLACE, "fold", "layer", "head", "arcs", "share", "baseline", "gain", "gain_chosen"]
+    return pd.concat(folds, ignore_index=True)[columns].sort_values([*PLACE, "fold"], ignore_index=True)
+
+
+def tuned_by_gates(model: nn.Module, penalty: float) -> tuple[nn.Module, Tensor]:
+    """A copy of the translator with the encoder layers that were tuned while gates closed, and the gates (6, 8).
+
+    penalty: one of data/sweeps/translator_gates/. The copy needs its gates: ``gated(copy, {"encoder": gates})``,
+    or ``prune`` where they are 0. Raises ValueError for a penalty that is not there.
+    """
+    folder = FOLDER / "translator_gates"
+    known = sorted(float(file.stem.removeprefix("penalty-")) for file in folder.glob("penalty-*.safetensors"))
+    if penalty not in known:
+        raise ValueError(
+            f"there are no gates for the penalty {penalty!r}: there are {', '.join(f'{p:g}' for p in known)}"
+        )
+    tensors = load((folder / f"penalty-{penalty:g}.safetensors").read_bytes())
+    gates = tensors.pop("gates")
+    del tensors["log_alpha"]
+    tuned = copy.deepcopy(model)
+    tuned.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
+    return tuned, gates
+
+
+def survivors(roles: pd.Series, kept: Iterable[tuple[int, int]]) -> pd.DataFrame:
+    """How many heads of each role are among the kept, beside chance: a row a role, the most frequent first.
+
+    roles: a label for each (layer, head). Columns: heads, kept, expected (of as many heads drawn at random) and
+    chance: the probability that a random draw keeps at least so many (hypergeometric). Raises ValueError for a kept
+    head without a role.
+    """
+    kept = list(dict.fromkeys(tuple(each) for each in kept))
+    unknown = [each for each in kept if each not in roles.index]
+    if unknown:
+        raise ValueError(f"the head {unknown[0]} has no role: roles are indexed by (layer, head)")
+    alive, rows = roles.loc[kept], []
+    for role, heads in roles.value_counts().items():
+        count = int((alive == role).sum())
+        chance = float(hypergeom.sf(count - 1, len(roles), heads, len(kept)))
+        rows.append((role, heads, count, len(kept) * heads / len(roles), chance))
+    return pd.DataFrame(rows, columns=["role", "heads", "kept", "expected", "chance"]).set_index("role")
