@@ -23,7 +23,7 @@ def nested(kept: list[int], seed: int = 0, shape: tuple[int, int] = (6, 8)) -> n
 
 
 MASKS = nested(KEPT)
-SOLO = {"kept": [48, 30, 10, 6], "value": [34.5, 33.6, 30.9, 28.8]}
+SOLO = {"kept": [48, 33, 10, 6], "value": [34.5, 33.6, 30.9, 28.8]}
 
 
 def paths() -> list[PruningPath]:
@@ -115,11 +115,11 @@ def test_the_sentence_compares_with_the_whole_model_and_with_chance(shown):
     with shown() as seen:
         assert "BLEU 32.0, 3.0 below the whole model’s 35.0 (91 % of it)." in sentence(seen)
         assert "Random with as many heads: 22.0 (20.0 to 24.0)." in sentence(seen)
-        more = seen.page.locator(f"{TAG} .more").inner_text()
+        more = re.sub(r"\s+", " ", seen.page.locator(f"{TAG} .more").inner_text())
         assert "parameters 800,000 (80 % of the whole)" in more and "latency (ms) 9 (72 % of the whole)" in more
         seen.page.get_by_role("radio").nth(1).check()
-        assert sentence(seen).startswith("</script> gates: 30 of 48 heads") and "33.6, 1.4 below" in sentence(seen)
-        assert "Random with as many heads: about 26.0." in sentence(seen)
+        assert sentence(seen).startswith("</script> gates: 33 of 48 heads") and "33.6, 1.4 below" in sentence(seen)
+        assert "Random with as many heads: about 28.0." in sentence(seen)
         assert seen.page.locator(f"{TAG} .more").inner_text() == ""
         seen.page.get_by_role("slider").fill("0")
         seen.page.get_by_role("radio").nth(0).check()
@@ -140,15 +140,18 @@ def test_keys_mouse_and_touch_move_along_the_curve(shown):
         assert sum(squares(seen)) == 0 and slider.input_value() == "4"
         plot.tap(position={"x": box["width"] * 0.55, "y": 90})
         assert sum(squares(seen)) == 24
-        seen.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 60)
+        seen.page.mouse.move(box["x"] + box["width"] * 0.95, box["y"] + 60)  # not pressed
         assert sum(squares(seen)) == 24
+        seen.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 60)
         seen.page.mouse.down()
         seen.page.mouse.move(box["x"] + box["width"] * 0.35, box["y"] + 60)
         seen.page.mouse.up()
         assert sum(squares(seen)) == 36
+        ring_at = seen.page.locator(f"{TAG} .ring").bounding_box()["x"] - box["x"]
+        assert ring_at == pytest.approx(box["width"] * 0.35, abs=0.1 * box["width"])
         seen.page.get_by_role("radio").nth(0).focus()
         seen.page.keyboard.press("ArrowDown")
-        assert sentence(seen).startswith("</script> gates: 30 of 48")
+        assert sentence(seen).startswith("</script> gates: 33 of 48")
         seen.clean()
 
 
@@ -156,8 +159,10 @@ def test_one_line_stands_out_and_null_models_cannot_be_followed(shown):
     with shown() as seen:
         assert seen.page.get_by_role("radio").count() == 2 and seen.page.locator(f"{TAG} .entry").count() == 3
         assert seen.page.locator(f"{TAG} .line").count() == 3
-        widths = seen.page.locator(f"{TAG} .line .curve").evaluate_all("c => c.map(p => getComputedStyle(p).stroke)")
-        assert len(set(widths[:2])) == 1 and widths[2] != widths[0]  # the chosen one is drawn last
+        classes = seen.page.locator(f"{TAG} .line").evaluate_all("lines => lines.map(g => g.getAttribute('class'))")
+        assert classes == ["line", "line", "line chosen"]  # the chosen one is drawn last
+        strokes = seen.page.locator(f"{TAG} .line .curve").evaluate_all("c => c.map(p => getComputedStyle(p).stroke)")
+        assert len(set(strokes[:2])) == 1 and strokes[2] != strokes[0]
         assert seen.page.locator(f"{TAG} .line .band").count() == 1
 
 
@@ -194,6 +199,22 @@ def test_attention_types_have_a_grid_each(page):
         assert captions == [f"{name} {part.sum()} of {part.size}" for name, part in parts.items()]
         assert "loss 2.50, 0.90 above the whole model’s 1.60." in sentence(seen)
         assert seen.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_labels_of_rows_neither_touch_nor_leave_the_figure(page):
+    kept, words = [384, 100], {"metric": "BLEU", "higher_is_better": True, "kept": 100, "alt": "A large grid"}
+    large = PruningPath("importance", kept, [30, 3], nested(kept, shape=(24, 16)))
+    long = PruningPath("importance", [4, 2], [30, 3], nested([4, 2], shape=(2, 2)))
+    names = ["layer 0 of the encoder of a translator", "1"]
+    with page(pruning_explorer([large], **words), width=360) as seen:
+        boxes = [label.bounding_box() for label in seen.page.locator(f"{TAG} .label").all()]
+        assert len(boxes) >= 8 and all(
+            a["y"] + a["height"] <= b["y"] + 3 for a, b in zip(boxes, boxes[1:], strict=False)
+        )
+    with page(pruning_explorer([long], **(words | {"kept": 2}), rows=names), width=360) as seen:
+        label = seen.page.locator(f"{TAG} .label").first
+        assert label.bounding_box()["x"] >= 0 and label.text_content().endswith("…")
+        seen.clean()
 
 
 def test_without_scripts_the_fallback_is_shown(shown):

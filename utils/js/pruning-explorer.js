@@ -129,7 +129,7 @@ class PruningExplorer extends BookElement {
     parts.push(text((left + right) / 2, height - em * 0.4, "middle", "heads kept"), text(2, em * 0.95, "start", `${metric}, ${better} is better`));
     const kept = this.path.kept[this.step];
     if (this.reference !== undefined) parts.push(el("line", { class: "reference", x1: left, x2: right, y1: Y(this.reference), y2: Y(this.reference) }),
-      text(right, Y(this.reference) + (better === "higher" ? -0.4 : 1.1) * em, "end", "whole model", "name"));
+      text(right, Y(this.reference) - 0.4 * em, "end", "whole model", "name"));
     parts.push(el("line", { class: "cursor", x1: X(kept), x2: X(kept), y1: top, y2: bottom }));
     for (const path of [...this.paths].sort((a, b) => (a === this.path) - (b === this.path))) parts.push(this.line(path, X, Y));
     parts.push(el("circle", { class: "ring", cx: X(kept), cy: Y(this.path.value[this.step]), r: 6 }));
@@ -143,7 +143,7 @@ class PruningExplorer extends BookElement {
     const wide = path.spread ? steps.filter((i) => Number.isFinite(path.low[i]) && Number.isFinite(path.high[i])) : [];
     if (wide.length > 1) group.append(el("path", { class: "band", d: `${trace(wide, path.high)}L${trace([...wide].reverse(), path.low).slice(1)}Z` }));
     group.append(el("path", { class: "curve", d: trace(steps, path.value), "stroke-dasharray": DASHES[path.index % DASHES.length] }));
-    if (path === this.path || path.steps < 2) for (const i of steps) group.append(el("circle", { class: "knot", cx: X(path.kept[i]), cy: Y(path.value[i]), r: 2.6 }));
+    if (path === this.path && path.steps < 25 || path.steps < 2) for (const i of steps) group.append(el("circle", { class: "knot", cx: X(path.kept[i]), cy: Y(path.value[i]), r: 2.6 }));
     return group;
   }
 
@@ -152,14 +152,21 @@ class PruningExplorer extends BookElement {
     const { shape: [rows, heads], groups, rows: labels } = this.data, em = parseFloat(getComputedStyle(this.grids).fontSize);
     const ink = document.createElement("canvas").getContext("2d");
     ink.font = `${em * 0.85}px ${getComputedStyle(this.grids).fontFamily}`;
-    const margin = Math.min(Math.max(...labels.map((label) => ink.measureText(label).width)) + 8, 120);
+    const wide = (text) => ink.measureText(text).width, most = Math.max(40, 0.4 * this.grids.clientWidth);
+    const shown = labels.map((label) => {
+      let end = label.length;
+      while (end > 1 && wide(label.slice(0, end)) > most) end--;
+      return end < label.length ? `${label.slice(0, end)}…` : label;
+    });
+    const margin = Math.max(...shown.map(wide)) + 8;
     const side = Math.floor(clamp(Math.min((this.grids.clientWidth - margin) / heads, 250 / rows), 9, 30));
+    const every = Math.ceil(em / side);  // labels of low rows would touch
     let row = 0;
     this.grids.replaceChildren(...groups.map(({ name, rows: count }) => {
       const first = row, cells = [];
       let left = 0;
       for (; row < first + count; row++) {
-        cells.push(el("text", { class: "label", x: margin - 6, y: (row - first) * side + side / 2 + em * 0.3, "text-anchor": "end", text: labels[row] }));
+        if ((row - first) % every === 0) cells.push(el("text", { class: "label", x: margin - 6, y: (row - first) * side + side / 2 + em * 0.3, "text-anchor": "end", text: shown[row] }));
         for (let head = 0; head < heads; head++) {
           left += this.isKept(row * heads + head);
           cells.push(...this.cell(row * heads + head, margin + head * side, (row - first) * side, side));
@@ -207,7 +214,7 @@ class PruningExplorer extends BookElement {
       bold(`${data.metric} ${this.text(value)}`));
     if (reference !== undefined) {
       const apart = this.text(Math.abs(value - reference)), all = `the whole model’s ${this.text(reference)}`;
-      const share = data.better === "higher" && reference > 0 && value >= 0 ? ` (${Math.round(100 * value / reference)} % of it)` : "";
+      const share = data.better === "higher" && reference > 0 && value >= 0 ? ` (${Math.round(100 * value / reference)}\u00a0% of it)` : "";
       parts.push(+apart === 0 ? ", as much as the whole model." : `, ${apart} ${value < reference ? "below" : "above"} ${all}${share}.`);
     } else parts.push(".");
     for (const other of this.paths.filter((each) => each.null && each !== path)) {
@@ -221,7 +228,7 @@ class PruningExplorer extends BookElement {
     this.more.replaceChildren(...path.columns.flatMap(({ name, values }) => {
       const now = values[step], all = path.kept[0] === this.total && step ? values[0] : NaN;
       const shown = !Number.isFinite(now) ? "missing" : Number.isInteger(now) || Math.abs(now) >= 1000 ? Math.round(now).toLocaleString("en") : String(+now.toPrecision(3));
-      const share = Number.isFinite(now / all) ? ` (${Math.round(100 * now / all)} % of the whole)` : "";
+      const share = Number.isFinite(now / all) ? ` (${Math.round(100 * now / all)}\u00a0% of the whole)` : "";
       return [el("span", { class: "item" }, `${name} `, bold(shown), share), " "];
     }));
   }
