@@ -5,6 +5,7 @@ Rows are positions that receive (queries), columns are positions that send (keys
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 
 from utils.architectures import attentions
+from utils.attention import rollout
 from utils.attention.scope import extracting
 from utils.importance import contribution_norms
 
@@ -82,6 +84,34 @@ def replacement_effects(model: nn.Module, ids: Tensor, substitutes: Tensor) -> T
     return effects.mean(1).transpose(1, 2)
 
 
+def random_replacements(model: nn.Module, ids: Tensor, repeats: int = 2, seed: int = 0) -> Tensor:
+    """``replacement_effects`` of several texts (texts, tokens): (texts, layers + 1, receiving, replaced).
+
+    Substitutes are drawn from the tokens of all these texts, without the first and the last of each (special tokens).
+    """
+    if ids.ndim != 2 or ids.shape[1] < 3:
+        raise ValueError(f"texts (texts, at least 3 tokens) are needed, got the shape {tuple(ids.shape)}")
+    generator = torch.Generator().manual_seed(seed)
+    pool = ids[:, 1:-1].flatten()
+    draws = torch.randint(len(pool), (len(ids), repeats, ids.shape[1]), generator=generator)
+    return torch.stack([replacement_effects(model, *each) for each in zip(ids, pool[draws], strict=True)])
+
+
+def predictions(model: nn.Module, ids: Tensor, skips: Mapping[str, float]) -> dict[str, Tensor]:
+    """What maps of attention say about who reaches whom: name → (texts, layers, receiving, sending).
+
+    ids: (texts, tokens). "mean of maps": of all layers up to this one, heads averaged; "this layer": its own mean map;
+    and a rollout for each name in ``skips``, with that share of the skip connection.
+    """
+    found = layer_states(model, {"input_ids": ids})
+    weights = torch.stack([state.weights for state in found], dim=1)
+    mean, steps = weights.mean(2), torch.arange(1, len(found) + 1)[:, None, None]
+    named = {"mean of maps": mean.cumsum(1) / steps, "this layer": mean}
+    return named | {
+        name: torch.stack([rollout(each, residual=share) for each in weights]) for name, share in skips.items()
+    }
+
+
 @torch.no_grad()
 def patching_effects(model: nn.Module, ids: Tensor, other: Tensor) -> Tensor:
     """What reaches the last layer from each place: (layers + 1, tokens that receive, tokens that are patched).
@@ -116,6 +146,18 @@ def others(amounts: Tensor, ordinary: Tensor) -> Tensor:
     inner = amounts[..., ordinary, :][..., ordinary]
     count = inner.shape[-1]
     return inner[..., ~torch.eye(count, dtype=torch.bool)].unflatten(-1, (count, count - 1))
+
+
+def one_way(amounts: Tensor, ordinary: Tensor) -> Tensor:
+    """Of all amounts between ordinary tokens, the share that goes the stronger way of its pair: (..., n, n) → (...).
+
+    1 if of two tokens at most one reaches the other, as in every tree along which content flows one way. No such graph
+    holds more than this share of the amounts. Null model: amounts that are the same both ways give 1/2.
+    """
+    inner = amounts[..., ordinary, :][..., ordinary]
+    to, back = torch.triu_indices(inner.shape[-1], inner.shape[-1], 1)
+    there, here = inner[..., to, back], inner[..., back, to]
+    return torch.maximum(there, here).sum(-1) / (there + here).sum(-1)
 
 
 def rank_correlation(one: Tensor, other: Tensor) -> Tensor:

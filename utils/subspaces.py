@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from utils.architectures import Attention, attentions
+from utils.measures import Spectrum, needed_rank
 
 PARTS = ("query-key", "value-output")
 WAYS = ("shared", "private", "random")
@@ -36,7 +37,7 @@ def shared_basis(a: Tensor, b: Tensor, directions: int) -> tuple[Tensor, Tensor]
     bases = []
     for left, right in ((a, b), (b, a)):
         gram = torch.einsum("hwd,hde,hve->wv", left.double(), right.double().mT @ right.double(), left.double())
-        bases.append(torch.linalg.eigh(gram)[1][:, -directions:].flip(-1).to(a))
+        bases.append(torch.linalg.eigh(gram)[1].flip(-1)[:, :directions].to(a))
     return bases[0], bases[1]
 
 
@@ -61,19 +62,35 @@ def scattered(a: Tensor, b: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
     return (turned[0] * values[:, None]).to(a), turned[1].to(b)
 
 
+def needed_directions(a: Tensor, b: Tensor) -> tuple[float, float, float, float]:
+    """How many directions hold 90 % of Σσ²: of one head (mean), of the sum of heads, of the heads side by side; and
+    the size of the sum beside its parts, ‖Σ_h M_h‖² / Σ_h ‖M_h‖².
+
+    a, b: (heads, width, d_head). Side by side is [M_1 … M_H], or one under another for the other side: the mean of the
+    two. The last number is 1 if the products have nothing to do with each other, more if they add up, less if they
+    cancel. Null models as in ``shared_energy``.
+    """
+    small = torch.linalg.qr(a)[1] @ torch.linalg.qr(b)[1].mT  # the spectrum of A Bᵀ
+    products = a @ b.mT
+    total = products.sum(0)
+    sides = Spectrum(torch.stack([shared_energy(*pair).sqrt() for pair in ((a, b), (b, a))]))
+    one, added, beside = (float(needed_rank(each, power=2).double().mean()) for each in (small, total, sides))
+    return one, added, beside, float(total.square().sum() / products.square().sum())
+
+
 @contextmanager
 def restricted(model: nn.Module, directions: int, how: str, part: str = "query-key", seed: int = 0) -> Iterator[None]:
     """Within the scope, every layer keeps ``directions`` directions on each side of one part's products.
 
     how: "shared" keeps the directions that serve all heads best (``shared_basis``), the same for all of them;
     "private" gives each head directions/heads of its own, the best ones of its own product; "random" keeps random
-    ones, the same for all heads. Afterwards the weights are what they were, bit by bit. Raises ValueError for what
-    does not fit.
+    ones, the same for all heads. 0 directions leave nothing of the product: the floor. Afterwards the weights are what
+    they were, bit by bit. Raises ValueError for what does not fit.
     """
     if how not in WAYS:
         raise ValueError(f"how must be one of {', '.join(WAYS)}, got {how!r}")
     found = _plain(model, part)
-    if how == "private" and (directions % len(found[0].heads) or directions < len(found[0].heads)):
+    if how == "private" and directions % len(found[0].heads):
         raise ValueError(f"{directions} directions cannot be dealt out to {len(found[0].heads)} heads: take a multiple")
     generator = torch.Generator().manual_seed(seed)
     before = [[weight.detach().clone() for weight in _weights(each, part)] for each in found]
@@ -89,10 +106,21 @@ def restricted(model: nn.Module, directions: int, how: str, part: str = "query-k
                     weight.copy_(value)
 
 
+@torch.no_grad()
+def survival(model: nn.Module, ids: Tensor, directions: int, how: str, part: str, seed: int = 0) -> Tensor:
+    """Cosine of each text's embedding under ``restricted`` to that of the whole model: ids (texts, tokens) → (texts,).
+
+    An embedding is the mean of the last states; no padding may be in ``ids``. Null model: 0 directions.
+    """
+    whole = model(input_ids=ids).last_hidden_state.mean(1)
+    with restricted(model, directions, how, part, seed):
+        return torch.cosine_similarity(model(input_ids=ids).last_hidden_state.mean(1), whole, dim=-1)
+
+
 def _kept(a: Tensor, b: Tensor, directions: int, how: str, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """A and B with only the kept directions, (heads, width, d_head) each."""
-    if not 1 <= directions <= a.shape[1]:
-        raise ValueError(f"directions must be from 1 to {a.shape[1]}, the width of the model, got {directions}")
+    if not 0 <= directions <= a.shape[1]:
+        raise ValueError(f"directions must be from 0 to {a.shape[1]}, the width of the model, got {directions}")
     if how == "private":
         own = directions // len(a)
         left, _, right = torch.linalg.svd(a @ b.mT, full_matrices=False)

@@ -7,13 +7,17 @@ import torch
 from scipy.stats import spearmanr
 
 from utils.architectures import attentions
+from utils.attention import rollout
 from utils.heads import ablated, heads_of
 from utils.importance import contribution_norms
 from utils.routing import (
     apart,
     layer_states,
+    one_way,
     others,
     patching_effects,
+    predictions,
+    random_replacements,
     rank_correlation,
     replacement_effects,
     sink_rows,
@@ -79,6 +83,52 @@ def test_bad_shapes_are_refused(tiny_bert, batch):
         replacement_effects(tiny_bert.model, ids, ids)
     with pytest.raises(ValueError, match="one length"):
         patching_effects(tiny_bert.model, ids, ids[:-1])
+
+
+def test_random_replacements_draw_ordinary_tokens_and_stay_the_same(tiny_bert, batch):
+    ids = batch["input_ids"].repeat(2, 1)
+    found = random_replacements(tiny_bert.model, ids)
+    assert found.shape == (2, tiny_bert.model.config.num_hidden_layers + 1, ids.shape[1], ids.shape[1])
+    assert torch.equal(found, random_replacements(tiny_bert.model, ids))
+    assert not torch.allclose(found, random_replacements(tiny_bert.model, ids, seed=1))
+    same = ids.clone()
+    same[:, 1:-1] = ids[0, 1]  # one kind of ordinary token: replacing it by itself changes nothing
+    assert random_replacements(tiny_bert.model, same)[..., 1:-1].max() == 0
+    with pytest.raises(ValueError, match="at least 3 tokens"):
+        random_replacements(tiny_bert.model, ids[0])
+
+
+def test_predictions_are_means_of_maps_and_rollouts(tiny_bert, batch):
+    weights = torch.stack([state.weights[0] for state in layer_states(tiny_bert.model, batch)])
+    found = predictions(tiny_bert.model, batch["input_ids"], {"most": 0.7})
+    assert list(found) == ["mean of maps", "this layer", "most"]
+    assert torch.allclose(found["this layer"][0], weights.mean(1))
+    assert torch.allclose(found["mean of maps"][0, 1], weights[:2].mean((0, 1)), atol=1e-6)
+    assert torch.equal(found["most"][0], rollout(weights, residual=0.7))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tree_flows_one_way_and_has_few_sources(seed):
+    generator, n = torch.Generator().manual_seed(seed), 18
+    flows = torch.zeros(n, n)  # row: receives; a random tree, content goes to the root 0 through all parents
+    for node in range(1, n):
+        parent = int(torch.randint(node, (1,), generator=generator)) if seed else node - 1  # seed 0: a chain
+        while True:
+            flows[parent, node] = 1.0 + torch.rand((), generator=generator)
+            if parent == 0:
+                break
+            parent = int(torch.nonzero(flows[:, parent])[:, 0].max())  # the nearest of those it flows to
+    order = torch.randperm(n, generator=generator)
+    everything = torch.ones(n, dtype=torch.bool)
+    assert one_way(flows[order][:, order], everything) == pytest.approx(1.0)
+    sources = (flows > 0).sum() / n
+    assert sources <= (n - 1) / 2 and (seed or sources == (n - 1) / 2)
+
+
+def test_equal_ways_give_one_half_and_special_tokens_are_left_out():
+    amounts = torch.tensor([[0.0, 9.0, 0.0], [0.0, 0.0, 3.0], [0.0, 1.0, 0.0]])
+    assert one_way(amounts + amounts.T, torch.ones(3, dtype=torch.bool)) == pytest.approx(0.5)
+    assert one_way(amounts, torch.tensor([False, True, True])) == pytest.approx(0.75)
 
 
 def test_rank_correlation_equals_that_of_scipy_with_ties():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from utils import measures
-from utils.subspaces import factors, restricted, scattered, shared_basis, shared_energy
+from utils.subspaces import factors, needed_directions, restricted, scattered, shared_basis, shared_energy, survival
 
 HEADS, WIDTH, SIZE = 4, 24, 3
 
@@ -76,12 +76,20 @@ def test_all_directions_change_nothing(tiny_bert, part):
             assert torch.allclose(model(**batch).last_hidden_state, before, atol=1e-4)
 
 
+@pytest.mark.parametrize("part", ["query-key", "value-output"])
+def test_without_directions_the_product_is_gone(tiny_bert, part):
+    for how in ("shared", "private", "random"):
+        with restricted(tiny_bert.model, 0, how, part):
+            assert all((a @ b.mT).abs().max() == 0 for a, b in factors(tiny_bert.model, part))
+
+
 def test_what_does_not_fit_is_refused(tiny_bert, make):
     model = tiny_bert.model
     for arguments, message in (
         ((4, "best"), "shared, private, random"),
         ((3, "private"), "multiple"),
-        ((999, "shared"), "from 1 to"),
+        ((999, "shared"), "from 0 to"),
+        ((-4, "private"), "from 0 to"),
         ((4, "shared", "keys"), "query-key, value-output"),
     ):
         with pytest.raises(ValueError, match=message), restricted(model, *arguments):
@@ -89,3 +97,31 @@ def test_what_does_not_fit_is_refused(tiny_bert, make):
     for name in ("gpt2", "bart", "llama"):
         with pytest.raises(ValueError, match="encoders such as BERT"):
             factors(make(name).model, "query-key")
+
+
+def test_needed_directions_are_those_of_the_matrices_written_out():
+    a, b = heads(common=5)
+    products = a @ b.mT
+    one, added, beside, size = needed_directions(a, b)
+    need = lambda matrix: float(measures.needed_rank(matrix, power=2))  # noqa: E731
+    assert one == pytest.approx(sum(map(need, products)) / HEADS)
+    assert added == need(products.sum(0)) <= 5
+    assert beside == (need(torch.cat(list(products), 1)) + need(torch.cat(list(products), 0))) / 2
+    assert size == pytest.approx(float(products.sum(0).square().sum() / products.square().sum()))
+
+
+def test_equal_heads_add_up_and_opposite_ones_cancel():
+    a, b = heads()
+    same = a[:1].expand_as(a), b[:1].expand_as(b)
+    assert needed_directions(*same)[3] == pytest.approx(HEADS)
+    signs = torch.tensor([1.0, -1.0, 1.0, -1.0])[:, None, None]
+    assert needed_directions(same[0] * signs, same[1])[3] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_all_directions_survive_and_none_is_the_floor(tiny_bert):
+    model = tiny_bert.model
+    ids = tiny_bert.tokenizer("The cat sat on the mat.", return_tensors="pt")["input_ids"]
+    for part in ("query-key", "value-output"):
+        assert survival(model, ids, model.config.hidden_size, "shared", part).tolist() == pytest.approx([1.0], abs=1e-4)
+        floor = {how: float(survival(model, ids, 0, how, part)) for how in ("shared", "private", "random")}
+        assert max(floor.values()) - min(floor.values()) < 1e-6 and max(floor.values()) < 1 - 1e-6
