@@ -69,7 +69,7 @@ def best_memory(keys: Tensor, values: Tensor) -> Tensor:
     """The matrix W that reads the pairs back with the least squared error, by any rule: (..., d_value, d_dot).
 
     It is exact if the keys are linearly independent. For n > d_dot keys in general position and independent values
-    the error is 1 − d_dot/n on average: what no linear memory can beat.
+    of mean 0 the error is 1 − d_dot/n on average: what no linear memory can beat, however it is scaled.
     """
     _pairs(keys, values)
     return (torch.linalg.pinv(keys) @ values).mT
@@ -113,10 +113,29 @@ def relative_error(found: Tensor, values: Tensor) -> Tensor:
     return (found - values).square().sum((-2, -1)) / values.square().sum((-2, -1))
 
 
-def recall_accuracy(found: Tensor, values: Tensor) -> Tensor:
-    """Share of read-outs whose nearest stored value is the right one: (..., n, d_value) → (...). Chance: 1/n."""
-    nearest = torch.cdist(found, values).argmin(-1)
-    return (nearest == torch.arange(values.shape[-2], device=values.device)).to(values.dtype).mean(-1)
+def recalled(found: Tensor, values: Tensor, by: str = "distance") -> Tensor:
+    """Which read-outs name the right one of all stored values: (..., n, d_value) → bool (..., n). Chance: 1/n.
+
+    by: "distance", the right value is the nearest one (Euclidean), or "direction", it has the largest cosine after
+    read-outs and values lose their mean over the n pairs. Direction does not change if all read-outs are scaled or
+    shifted alike. Raises ValueError for another word.
+    """
+    if by == "distance":
+        closeness = -torch.cdist(found, values)
+    elif by == "direction":
+        closeness = _directions(found) @ _directions(values).mT
+    else:
+        raise ValueError(f'by must be "distance" or "direction", got {by!r}')
+    return closeness.argmax(-1) == torch.arange(values.shape[-2], device=values.device)
+
+
+def recall_accuracy(found: Tensor, values: Tensor, by: str = "distance") -> Tensor:
+    """Share of read-outs that name the right stored value (``recalled``): (..., n, d_value) → (...). Chance: 1/n."""
+    return recalled(found, values, by).to(values.dtype).mean(-1)
+
+
+def _directions(rows: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(rows - rows.mean(-2, keepdim=True), dim=-1)
 
 
 def cosines(keys: Tensor) -> Tensor:
@@ -131,10 +150,11 @@ def cosines(keys: Tensor) -> Tensor:
 
 
 def crosstalk(keys: Tensor) -> Tensor:
-    """Σ_{j≠i} cos²(k_i, k_j), mean over i: (..., n, d) → (...). Relative error of the sum rule for independent values.
+    """Σ_{j≠i} cos²(k_i, k_j), mean over i: (..., n, d) → (...). Error of the sum rule, values of mean 0.
 
     For unit keys and values that are independent with mean 0, this is the expected relative squared error. Random
-    directions give (n − 1)/d; no keys in d dimensions give less than n/d − 1, since ‖K Kᵀ‖² ≥ n²/d.
+    directions give (n − 1)/d; no keys in d dimensions give less than n/d − 1, since ‖K Kᵀ‖² ≥ n²/d. A scaled read-out
+    can go below that, to the error of ``best_memory``.
     """
     return cosines(keys).square().sum(-1) / keys.shape[-2]
 

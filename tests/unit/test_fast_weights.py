@@ -135,6 +135,32 @@ def test_errors_and_accuracy_by_hand():
     assert fw.recall_accuracy(torch.tensor([[9.0, 0.0], [0.9, 0.8]]), values) == 0.5
 
 
+def test_distance_and_direction_disagree_where_an_answer_is_short_or_shifted():
+    values = torch.tensor([[4.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    assert fw.recalled(0.1 * values, values).tolist() == [False, True, False]  # near 0 lies the shortest value
+    for found in (0.1 * values, values + torch.tensor([5.0, -7.0]), values):
+        assert fw.recalled(found, values, by="direction").all()
+    assert fw.recalled(-values, values, by="direction").tolist() == [False, False, False]
+    with pytest.raises(ValueError, match="by must be"):
+        fw.recalled(values, values, by="cosine")
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (3, 2, 9, 4)])
+def test_direction_against_a_loop(shape):
+    found, values = normal(*shape), normal(*shape, seed=1) + 3
+    found = found + values
+    rows = []
+    for f, v in zip(found.reshape(-1, *shape[-2:]), values.reshape(-1, *shape[-2:]), strict=True):
+        f, v = f - f.mean(0), v - v.mean(0)
+        table = [[float(torch.cosine_similarity(a, b, dim=0)) for b in v] for a in f]
+        rows.append([max(range(9), key=row.__getitem__) == i for i, row in enumerate(table)])
+    expected = torch.tensor(rows).reshape(shape[:-1])
+    assert 0 < expected.double().mean() < 1
+    assert torch.equal(fw.recalled(found, values, by="direction"), expected)
+    share = fw.recall_accuracy(found, values, by="direction")
+    torch.testing.assert_close(share, expected.to(values.dtype).mean(-1))
+
+
 def test_cosines_and_crosstalk_by_hand():
     keys = torch.tensor([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]])
     half = math.sqrt(0.5)
