@@ -1,0 +1,886 @@
+# %% [markdown]
+# # Rank collapse
+#
+# **The insight.** Stack attention layers and nothing else, and all tokens become the same row: the number of digits in which
+# they agree triples with every layer. A skip connection turns this cliff into a slope. The MLP only slows the fall,
+# LayerNorm can do more than was first thought, and a mask changes the law itself.
+
+# %% tags=["hide-input"]
+import pandas as pd
+import torch
+from IPython.display import display
+
+from utils import claims, figures, low_rank, measures, plots
+from utils import rank_collapse as rc
+from utils.collapse_explorer import COMBINATIONS, collapse_explorer, plane
+from utils.corpora import passages
+from utils.exercises import check
+from utils.models import load, untrained
+from utils.pure_attention import bound, log_distance, pure_attention
+from utils.random_stacks import random_stack, shared_stack, simplex_states
+from utils.sweeps import sweep
+
+plots.use_style()
+stored = sweep("rank_collapse")
+claims.card(7)
+
+# %% [markdown]
+# ## Objectives
+#
+# You know matrix norms and what one Transformer layer computes ([prerequisites](../pages/prerequisites.md)). With this
+# notebook in front of you, you will be able to
+#
+# - **derive** in four lines why attention alone is *cubic* in the distance between tokens, and name what breaks the law;
+# - **take apart** a trained encoder, part by part, and tell what skip, MLP and LayerNorm each do to the distance;
+# - **decompose** the output of a network into paths, exactly, and say how much the short ones carry;
+# - **judge** sentences such as "the rank falls like $e^{-cn}$", "the MLP is required" or "LayerNorm is useless".
+#
+# Reading takes about 35 minutes, running about half a minute. Longer texts and more seeds are cached
+# (`data/sweeps/rank_collapse.json`); MiniLM on 8 texts of 64 tokens, and some deep stacks, run live. Everything is
+# computed in float64: what we look for goes below what float32 can hold.
+#
+# ## Tokens that fall together
+#
+# Attention replaces each token by an average of tokens. Averages of the same things are alike. Do it again and
+# again, and nothing is left that tells one token from another. Below is one sentence in all-MiniLM-L6-v2: first as the
+# model is, then with *only* its attention, no skip connection, no MLP, no LayerNorm.
+
+# %% mystnb={"figure": {"caption": "The tokens of one sentence before the first layer and after layers 1, 2 and 3. Each point is a token; the middle is the mean token, and the size of the cloud is the residual, the distance to identical rows. With attention alone the cloud is gone after 2 to 3 layers.", "name": "fig-rank-cloud"}, "image": {"alt": "Two rows of four scatter plots. Top, the whole model: four clouds of about the same size. Bottom, attention alone: the first cloud is as large as above, the second smaller, the third a small heap in the middle, the fourth a single dot."}} tags=["claim"]
+model, tokenizer = load("minilm", dtype=torch.float64)
+sentence = tokenizer(passages(1)[0], truncation=True, max_length=26)["input_ids"]
+words = tokenizer.convert_ids_to_tokens(sentence)
+one = rc.embedded(model, torch.tensor([sentence]))
+alone = {"skip": False, "mlp": False, "norm": False}
+clouds = {
+    "whole model": rc.states(model, one)[:4, 0],
+    "attention alone": rc.states(model, one, **alone)[:4, 0],
+}
+size = {name: measures.rank_residual(each) for name, each in clouds.items()}
+assert size["whole model"].min() > 0.8 and size["attention alone"][3] < 1e-4
+figure, axes = plots.plt.subplots(2, 4, figsize=(7, 3.9))
+for row, (name, states) in zip(axes, clouds.items(), strict=True):
+    for layer, (ax, points) in enumerate(zip(row, plane(states), strict=True)):
+        ax.scatter(*points.T, s=12, color=plots.colour("query"), alpha=0.7, lw=0)
+        ax.set(xlim=(-3, 3), ylim=(-3, 3), xticks=[], yticks=[], aspect="equal")
+        ax.set_xlabel(f"residual {float(size[name][layer]):.1g}")
+        ax.spines[:].set_visible(True)
+        ax.set_title(f"layer {layer}" if layer else "input", weight="normal")
+    row[0].set_ylabel(name)
+figure.suptitle("Attention alone makes all tokens one", weight="bold");
+
+# %% [markdown]
+# ## What exactly collapses
+#
+# Let $\bar x$ be the mean row of $X$. We measure
+#
+# $$\operatorname{res}(X) = X - \mathbf 1 \bar x^\top, \qquad r(X) = \frac{\lVert \operatorname{res}(X) \rVert}{\lVert X \rVert} \in [0, 1].$$
+#
+# | symbol | in code | shape |
+# |---|---|---|
+# | $X$ | `hidden` | $n \times d$ |
+# | $\operatorname{res}(X)$ | `rc.apart(hidden)` | $n \times d$ |
+# | $\lVert\operatorname{res}(X)\rVert$ | `rc.distance(hidden)` | a number |
+# | $r$, the **residual** | `measures.rank_residual(hidden)` | a number |
+# | $M = W_Q W_K^\top$, $W = W_V W_O$ (a head) | | $d \times d$ |
+#
+# It is 0 if all tokens are the same row, near 1 if they share nothing. This is no rank. A matrix with a residual of $10^{-9}$
+# can have full rank in the sense of algebra; "rank collapse" says that it is *close* to one of rank 1.
+#
+# ## Why cubic
+#
+# Write each token as the mean row plus what is its own, $x_i = \bar x + r_i$. The score of query $i$ and key $j$ has four terms:
+#
+# $$\bar x M \bar x^\top + r_i M \bar x^\top + \bar x M r_j^\top + r_i M r_j^\top .$$
+#
+# The first two are the same for all keys of a row, so the softmax drops them. The third is the same for all queries: it gives
+# all rows one common distribution $p$. Only the last, $e_{ij} = r_i M r_j^\top/\sqrt{d_h}$, makes rows of $P$ differ, and it is of
+# **second** order in what is own. The output of a head is
+#
+# $$\sum_j P_{ij}\, x_j W = \underbrace{\bar x W + \textstyle\sum_j p_j\, r_j W}_{\text{the same for all } i}
+# + \sum_j \underbrace{(P_{ij} - p_j)}_{\text{order 2}}\, \underbrace{r_j W}_{\text{order 1}} .$$
+#
+# So what tells tokens apart comes out in **third** order. One layer cubes it; $L$ layers raise it to the power $3^L$. That is the
+# theorem of {cite:t}`dong2021`. For $H$ heads, with $\beta$ a bound on the weights and $\gamma$ a factor that depends on the
+# attention entries (main theorem, read in a transcript), in the norm $\sqrt{\lVert\cdot\rVert_1 \lVert\cdot\rVert_\infty}$:
+#
+# $$\lVert \operatorname{res}(X_L) \rVert \le \left(\frac{4\gamma\beta H}{\sqrt{d_h}}\right)^{(3^L-1)/2} \lVert \operatorname{res}(X_0) \rVert^{3^L} .$$
+#
+# The derivation names its conditions. It needs that all queries read the same keys (no mask), that nothing else is added (no skip
+# connection), and that $e_{ij}$ is small.
+#
+# :::{div} predict
+# **Predict.** Take the states that layer 2 of MiniLM reads and shrink what tells tokens apart to a tenth. By which factor shrinks
+# what comes out: 10, 100 or 1000? And if layer 2 has its LayerNorm? Its MLP? Its skip connection? A causal mask?
+# :::
+
+# %%
+ids = low_rank.token_windows(tokenizer, 64, 8)  # 8 texts of 64 tokens
+hidden = rc.embedded(model, ids)
+reads = rc.states(model, hidden, layers=[0, 1])[-1]  # what layer 2 reads
+common = reads.mean(-2, keepdim=True)
+factors = torch.logspace(-3, 1, 17, dtype=torch.float64)
+past = torch.ones(64, 64).tril().bool()
+kinds = {
+    "skip": {"skip": True},
+    "causal mask": {"edit": rc.masked(past)},
+    "MLP": {"mlp": True},
+    "LayerNorm": {"norm": True},
+    "alone": {},
+}
+comes_out = {}  # name: (factors, texts)
+for name, change in kinds.items():
+    options = {**alone, "layers": [2], **change}
+    inputs = [common + factor * rc.apart(reads) for factor in factors]
+    found = [rc.states(model, each, **options)[-1] for each in inputs]
+    comes_out[name] = torch.stack([rc.distance(each) for each in found])
+slopes = {
+    name: float((found[4] / found[0]).log10().mean())
+    for name, found in comes_out.items()
+}
+print({name: round(slope, 2) for name, slope in slopes.items()})
+
+# %% mystnb={"figure": {"caption": "What tells tokens apart after layer 2, against its size before (1: as in the model). Mean of 8 texts. Attention alone, and with LayerNorm or MLP, has slope 3 wherever scores are small. A skip connection or a causal mask has slope 1. Dotted grey: slopes 3 and 1.", "name": "fig-rank-cubic"}, "image": {"alt": "Log-log plot over four decades. Three lines lie on one another and rise with slope 3 until they bend near size 1. Two lines, skip and causal mask, rise with slope 1 and lie far above."}}
+# Third order without skip and mask, first order with either.
+cubic, linear = ("alone", "LayerNorm", "MLP"), ("skip", "causal mask")
+assert all(abs(slopes[name] - 3) < 0.1 for name in cubic)
+assert all(abs(slopes[name] - 1) < 0.1 for name in linear)
+ax = plots.plt.subplots(figsize=(6.5, 4.2))[1]
+label = {"skip": 0.4, "causal mask": 4e-3, "LayerNorm": 4e-6}
+label |= {"MLP": 6e-8, "alone": 3e-9}
+for index, (name, found) in enumerate(comes_out.items()):
+    line, shade = found.mean(1), "k" if name == "alone" else f"C{index}"
+    ax.plot(factors, line, color=shade, ls="--" if name in linear else "-")
+    ax.annotate(name, (2.3e-3, label[name]), color=shade)
+for power, start in ((3, 1e-10), (1, 1e-4)):
+    guide = start * (factors / factors[0]) ** power
+    ax.plot(factors, guide, ":", color=plots.colour("null"))
+    at = (0.06, guide[7] / 5)
+    ax.annotate(f"slope {power}", at, color=plots.colour("null"))
+ax.set(xscale="log", yscale="log", ylim=(1e-11, 1e4))
+ax.set(xlabel="size of what tells tokens apart, before", ylabel="after (distance)")
+ax.set_title("Attention cubes what tells tokens apart");
+
+# %% [markdown]
+# A factor of 1000 for attention alone, and 10 with a skip connection. Three things to read.
+#
+# *LayerNorm and MLP do not change the exponent.* Near identical rows both act on all tokens nearly alike, by one linear map. They
+# change the constant.
+#
+# *A skip or a mask does.* The skip adds the input, which is of first order. With a causal mask each query averages over *other*
+# keys, so the rows differ even if all scores are zero.
+#
+# *The law is about small scores.* To the right, where the model itself works, the lines bend: a saturated softmax reads one
+# key, and then what comes out is proportional to what goes in. So the theorem is about the end of the fall, not its beginning.
+#
+# ### A bound that does not bite at first
+#
+# Written with $b = 4\gamma\beta H/\sqrt{d_h}$, the right side of the theorem is $(b\,\lVert\operatorname{res}(X_0)\rVert^2)^{3^L/2}/\sqrt b$.
+# It shrinks only if $b\,\lVert\operatorname{res}(X_0)\rVert^2 < 1$. Is it, in a trained model? We do not have $\gamma$; so here is a bound of the same
+# form that you can derive from the formula above. With $\rho$ the greatest length of a row of $\operatorname{res}(X)$, the rows of $P$ differ
+# from $p$ by at most $e^s - 1$ in sum, $s = 2\rho^2 \lVert M\rVert / \sqrt{d_h}$, so
+#
+# $$\rho_\text{after} \le \sum_\text{heads} 2\, \lVert W \rVert\, \rho\, (e^s - 1) \approx \sum_\text{heads} \frac{4\, \lVert W \rVert \lVert M \rVert}{\sqrt{d_h}}\, \rho^3 \quad (s \text{ small}).$$
+#
+# :::{div} predict
+# **Predict.** MiniLM, attention alone. In which layers is this bound below what went in: all, none, the later ones?
+# :::
+
+# %% tags=["claim"]
+_, apart = pure_attention(model, hidden)  # exact below 1e-16, see the text
+radius = apart.norm(dim=-1).amax((1, 2))  # (layers + 1): the worst token of 8 texts
+pairs = zip(model.encoder.layer, radius[:-1].tolist(), strict=True)
+bounds = [bound(layer, rho) for layer, rho in pairs]
+bounds = torch.tensor(bounds, dtype=torch.float64)
+bites = bounds < radius[:-1]
+assert (radius[1:] <= bounds).all()
+assert bites.tolist() == [False] * 3 + [True] * 3
+rows = [radius[:-1], radius[1:], bounds]
+columns = ["ρ before", "ρ after", "bound"]
+table = pd.DataFrame(torch.stack(rows).T.numpy(), columns=columns)
+table.rename_axis("layer").map("{:.1e}".format)
+
+# %% [markdown]
+# The later ones. In the first three layers the bound is astronomically above what went in. Yet tokens fall together there,
+# too, from 12 to 0.4. **It is an upper bound**: where it does not bite it says nothing, neither collapse nor safety.
+#
+# (Rounding would end such a measurement at $10^{-16}$. `pure_attention` keeps the common row and what is own in two places, and
+# computes $P_{ij} - p_j$ from $e_{ij}$ directly, so it can go on to $10^{-160}$.)
+#
+# ## Digits that triple
+#
+# If $r$ is cubed by every layer, its logarithm triples: the number of digits in which all tokens agree, $-\log_{10} r$, grows like
+# $3^L$. If the note were right, and $r$ fell like $e^{-cL}$, a layer would add a constant number of digits.
+#
+# :::{div} predict
+# **Predict.** MiniLM, attention alone, has agreed in 1.4 digits after two layers and in 5.6 after three. After five: 8, 14, 54?
+# And how many with a causal mask?
+# :::
+
+# %%
+def digits(model, hidden):
+    """−log₁₀ of the residual of attention alone, exactly: (layers + 1, texts)."""
+    mean_row, own = pure_attention(model, hidden)
+    return torch.linalg.matrix_norm(mean_row + own).log10() - log_distance(own)
+
+
+def random_digits(scores):
+    """The same for five random stacks whose scores are multiplied."""
+    stacks = [random_stack(6, scores=scores, seed=seed) for seed in range(5)]
+    noise = measures.null_states(64, 64)
+    return torch.cat([digits(stack, noise) for stack in stacks], dim=1)
+
+
+null = untrained(model)
+masked = rc.states(model, hidden, **alone, edit=rc.masked(past))
+agree = {
+    "MiniLM": digits(model, hidden),
+    "causal mask": -measures.rank_residual(masked).log10(),
+    "scores × 4": random_digits(4),
+    "scores × 64": random_digits(64),
+    "untrained": digits(null, rc.embedded(null, ids))[:5],
+}
+
+# %% mystnb={"figure": {"caption": "Digits in which all tokens agree, by layer (logarithmic): mean of 8 texts, or of 5 random stacks, and range. Attention alone triples them with every layer, also when scores are made 4 times as large, once tokens are close. With a causal mask a layer adds about a tenth of a digit. With scores 64 times as large nothing collapses in 6 layers.", "name": "fig-rank-digits"}, "image": {"alt": "Log plot over layers 0 to 6. Three lines rise steeply and end with the slope of a dotted guide that triples per layer: MiniLM untrained, MiniLM, and random stacks with scores times 4 about two layers later. Two lines flatten: MiniLM with causal mask near 0.8, scores times 64 near 0.05."}} tags=["claim"]
+slope = {}  # of log residual on log residual a layer before
+for name, each in agree.items():
+    before, after = each[:-1].flatten(), each[1:].flatten()
+    fits = before > (1 if name != "scores × 64" else 0.01)
+    if fits.any():
+        slope[name] = plots.np.polyfit(before[fits], after[fits], 1)[0]
+print({name: round(float(value), 1) for name, value in slope.items()})
+assert all(abs(slope[name] - 3) < 0.2 for name in ("MiniLM", "scores × 4"))
+assert slope["scores × 64"] < 1.5
+grown = agree["MiniLM"].mean(1)
+assert 45 < grown[5] < 65 and agree["causal mask"].max() < 1.5
+ax = plots.plt.subplots(figsize=(6.5, 3.9))[1]
+ax.set(yscale="log", ylim=(2e-3, 1e3), xlim=(-0.2, 7.6))
+curves = {name: each.T for name, each in agree.items()}
+plots.layers(curves, y="digits", null=["untrained"], ax=ax)
+ax.plot([3.5, 6], [80, 80 * 3**2.5], ":", color=plots.colour("null"))
+ax.annotate("triples", (4.3, 300), color=plots.colour("null"), ha="right")
+ax.set(xticks=range(7), title="Without a mask the digits triple");
+
+# %% [markdown]
+# 54 digits after five layers. Printed is the slope of a layer's log residual on that of the layer before: 3, the law of the theorem, in
+# trained weights and in random ones. With scores four times as large the law comes later, when tokens are close; it is the same law. At 64
+# times the softmax reads single keys, the slope is near 1, and in six layers nothing collapses.
+#
+# With a causal mask the digits grow by a constant per layer, about a tenth. *That* is $e^{-cL}$: the note's formula is right for a
+# case that it does not name, and wrong for the one that it does.
+#
+# :::{div} speaker-notes
+# 12 minutes to here. Have the class do the four terms of the score on paper; most find "second order" themselves and forget the
+# factor $r_j W$. Likely wrong prediction: "LayerNorm rescales, so slope 1". To save time, cut the bound.
+# :::
+#
+# ## MiniLM taken apart
+#
+# One layer is $X \leftarrow N_1(X + A(X))$, then $X \leftarrow N_2(X + F(X))$, with attention $A$, MLP $F$ and two LayerNorms. Three
+# switches leave out both "$X +$", or $F$ with its norm, or both norms: eight combinations. With all parts on we must get the model's own
+# hidden states; the cell checks that first.
+#
+# :::{div} predict
+# **Predict.** Eight combinations, six layers. Which stay above one half at layer 6? Is the MLP enough without a skip? Is the skip
+# enough without MLP?
+# :::
+
+# %%
+with torch.no_grad():
+    own = model(input_ids=ids, output_hidden_states=True).hidden_states
+assert (rc.states(model, hidden) - torch.stack(own)).abs().max() < 1e-10
+names = {}
+for parts in COMBINATIONS:
+    on = [n for n, p in zip(("skip", "MLP", "LN"), parts, strict=True) if p]
+    names[parts] = " + ".join(on) or "attention alone"
+
+
+def taken_apart(model, hidden):
+    """Residual of all eight combinations: name → (layers + 1, texts)."""
+    found = {}
+    for (skip, mlp, norm), name in names.items():
+        states = rc.states(model, hidden, skip=skip, mlp=mlp, norm=norm)
+        found[name] = measures.rank_residual(states).clamp_min(1e-12)
+    return found
+
+
+trained = taken_apart(model, hidden)
+fresh = taken_apart(null, rc.embedded(null, ids))
+shown = {name: found.mean(1).tolist() for name, found in trained.items()}
+shown = pd.DataFrame(shown).T.map("{:.2g}".format)
+shown.replace("1e-12", "< 1e-11").rename_axis("residual after layer")
+
+# %% mystnb={"figure": {"caption": "Residual by layer, mean and range of 8 texts. Left: with the skip connection all four combinations keep tokens apart, best with LayerNorm. Right (logarithmic): without it all four collapse; MLP and LayerNorm delay that by a layer or two. Grey: MiniLM's shape with fresh weights, all parts or none.", "name": "fig-rank-parts"}, "image": {"alt": "Two panels over layers 0 to 6. Left, linear axis: four lines that start near 1 and end between 0.35 and 0.9, and a grey line near 0.8. Right, logarithmic axis: four lines that fall from 1 to below 1e-11 between layers 4 and 6, attention alone first, and a grey line that reaches it at layer 3."}} tags=["claim"]
+with_skip = {n: each.T for n, each in trained.items() if "skip" in n}
+without = {n: each.T for n, each in trained.items() if "skip" not in n}
+assert min(float(each[:, 6].min()) for each in with_skip.values()) > 0.3
+assert trained["skip + LN"][6].min() > 0.6  # the MLP is not required
+assert max(float(each[:, 5].max()) for each in without.values()) < 1e-7
+assert max(float(each[:, 4].mean()) for each in without.values()) < 1e-3
+# The cached run, 16 texts of 128 tokens, agrees.
+for row in stored["combinations"][:8]:
+    live = trained[names[row["skip"], row["mlp"], row["norm"]]].mean(1)
+    gap = live[:4].log10() - torch.tensor(row["mean"][:4]).log10()
+    assert row["weights"] == "trained" and gap.abs().max() < 0.7
+figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.9))
+grey = {"fresh": "skip + MLP + LN", "fresh ": "attention alone"}
+for ax, lines, (name, kind) in zip(axes, (with_skip, without), grey.items(), strict=True):
+    ax.set(ylim=(0, 1.02), xlim=(-0.2, 10.4))
+    if lines is without:
+        ax.set(yscale="log", ylim=(1e-13, 2))
+    plots.layers({**lines, name: fresh[kind].T}, y="", null=[name], ax=ax)
+    ax.set(xticks=range(7), xlabel="layer")
+axes[0].set(ylabel="residual", title="With the skip")
+axes[1].set_title("Without: all collapse");
+
+# %% [markdown]
+# **The skip connection decides.** With it, every combination stays above 0.3; without it, every one is below $10^{-3}$ at layer 4 and
+# below $10^{-7}$ at layer 5. The **MLP** neither rescues (MLP + LN collapses) nor is required (skip + LN keeps 0.73). That answers
+# C7.4, "the MLP restores dimensions". The paper's abstract credits skip connections *and* MLPs with stopping the degeneration; its figures show
+# pretrained BERT without skip collapsing by layer 4 with MLP, by layer 5 without {cite}`dong2021`, the same picture as here.
+#
+# **LayerNorm** delays by a layer or two. But look at the left: with the skip, the model *without* LayerNorm falls to 0.35. Its tokens
+# are not equal; they share a large common part that LayerNorm would have kept in check. "Useless" it is not.
+#
+# C7.2 speaks of depth 8. Without the skip, no variant of MiniLM needs 5. The paper's full BERT has 0.31 at layer 12 (figures); MiniLM
+# has 0.88 at layer 6. Different models, and a residual above one half is no law.
+#
+# What does such **surgery** mean? These weights were trained with all parts. Take one out and every layer reads what it has never seen: the
+# states are out of distribution. The experiment shows what the *parts do to the distance*, not what a model trained without them
+# would learn: {cite:t}`wang2025` train attention with skip connections, and no MLP, to near GPT-2 (abstract or transcript).
+#
+# ## See it fall
+#
+# The same sentence as above, all eight combinations. Begin as it opens, without skip, and go through the layers. Then switch the skip on.
+
+# %%
+states_of = {
+    parts: rc.states(
+        model, one, skip=parts[0], mlp=parts[1], norm=parts[2]
+    ).squeeze(1)
+    for parts in COMBINATIONS
+}
+collapse_explorer(
+    states_of,
+    words,
+    parts=(False, True, True),
+    depth=2,
+    title="Tokens of one sentence in MiniLM, with parts taken out",
+    alt="Tokens of one sentence as points around their mean, after a chosen layer, and the residual by layer.",
+)
+
+# %% [markdown]
+# ## At the start of training, and deep
+#
+# Grey in the last figure: without training the cliff is steeper still (residual 0.02 after *one* layer), and with the skip nothing
+# moves. Is a skip connection then a guarantee? BERT starts with weights of standard deviation 0.02, so small that attention adds next to
+# nothing to the stream. Take stacks of 48 layers, width 64, and choose the **gain**: 1 keeps the size of a row, BERT's start at MiniLM's width
+# corresponds to $0.02\sqrt{384} = 0.39$.
+#
+# :::{div} predict
+# **Predict.** 48 layers with skip, MLP and LayerNorm at gain 1. Residual after 48 layers: 0.9, 0.1, or a millionth?
+# :::
+
+# %% mystnb={"figure": {"caption": "Residual over 48 layers without training; mean and range of 3 seeds. At gain 1 the skip connection turns the cliff into a straight line, which still ends near a millionth. Small weights, or branches scaled by 1/√48, keep tokens apart. Grey: without skip.", "name": "fig-rank-deep"}, "image": {"alt": "Log plot over 48 layers. Two lines stay near 1. One falls in a straight line to about 1e-6 at layer 48. A grey line drops to 1e-12 within 5 layers."}}
+options = {
+    "gain 0.39": {"gain": 0.39},
+    "branches / √48": {"branch": 48**-0.5},
+    "gain 1": {},
+    "no skip": {},
+}
+deep = {name: [] for name in options}
+for seed in range(3):
+    states = measures.null_states(64, 64, seed=seed)
+    for name, each in options.items():
+        stack = random_stack(48, **each, seed=seed)
+        found = rc.states(stack, states, skip=name != "no skip")[:, 0]
+        deep[name].append(measures.rank_residual(found).clamp_min(1e-12))
+deep = {name: torch.stack(each) for name, each in deep.items()}
+kept = {name: float(each[:, -1].mean()) for name, each in deep.items()}
+assert kept["gain 0.39"] > 0.9 and kept["branches / √48"] > 0.8
+assert 1e-8 < kept["gain 1"] < 1e-4 and deep["no skip"][:, 8].max() < 1e-9
+for row in stored["deep"]:  # five seeds, and MiniLM's shape, 24 layers
+    at_24 = dict(zip(row["depths"], row["residual"], strict=True))[24]
+    low = 1e-4 if row["stack"] == "gain 1" else 0.6
+    assert at_24 > low if row["skip"] else at_24 < 1e-12
+ax = plots.plt.subplots(figsize=(6.5, 3.7))[1]
+ax.set(yscale="log", ylim=(1e-13, 3), xlim=(-1, 62))
+plots.layers(deep, y="residual", null=["no skip"], ax=ax)
+ax.set(xticks=range(0, 49, 12), title="A skip makes a slope of the cliff");
+
+# %% [markdown]
+# A millionth, and on a straight line: with the skip at gain 1 each layer takes away a constant *factor*. There it is again, the note's $e^{-cL}$.
+# {cite:t}`noci2022` report this: with skips the correlation of tokens still grows with depth at the start, unless the branches are scaled by
+# about $1/\sqrt L$ (abstract or transcript). Both repairs work here. The cached runs say the same (all eight combinations, five seeds, and MiniLM's own
+# shape with 24 fresh layers, which keep 0.7 with the skip). So: **cliff** without skip, **slope** with it, **plateau** if the branches are small.
+#
+# :::{div} speaker-notes
+# 10 minutes. "Skip connections prevent collapse" is what everybody expects to hear; let the class find the gain. To save time, cut the
+# comparison of gains.
+# :::
+#
+# ## Paths
+#
+# Why does a skip help? Hold the attention weights at what they are for a text. Then attention is a linear map, and a stack with skip
+# connections is a product
+#
+# $$X_L = (1 + A_L) \cdots (1 + A_2)(1 + A_1)\, X_0 .$$
+#
+# Multiply out: each layer is either passed by or gone through. There are $\binom{L}{k} H^k$ **paths** through $k$ heads of $k$ layers. Without skip only
+# the longest are there, $k = L$, and those are the ones that collapse. LayerNorm can be held at the scale it measured, too; then all
+# parts add up to the output exactly. A part's share is $\langle \text{part}, \text{whole}\rangle / \lVert \text{whole} \rVert^2$, so that shares sum to 1. We
+# take it of $\operatorname{res}(X_L)$: of what tells tokens apart.
+#
+# :::{div} predict
+# **Predict.** MiniLM with skip and LayerNorm, no MLP: of what tells tokens apart at the end, how much came along paths
+# through no attention at all, or one? Of the nearly 5 million paths these are 73.
+# :::
+
+# %%
+def by_length(model, norm):
+    """Shares of what tells tokens apart, and residuals, by the length of paths."""
+    start = rc.embedded(model, ids)
+    parts, rest = rc.paths(model, start, norm=norm)
+    output = rc.states(model, start, mlp=False, norm=norm)[-1]
+    assert (parts.sum(0) + rest - output).abs().max() < 1e-8  # the whole
+    own = rc.share(rc.apart(parts), rc.apart(output))
+    return own, measures.rank_residual(parts)
+
+
+carried = {
+    "with LayerNorm": by_length(model, True),
+    "without": by_length(model, False),
+    "untrained": by_length(null, True),
+}
+number = [plots.np.prod([12.0] * k) * c for k, c in enumerate((1, 6, 15, 20, 15, 6, 1))]
+columns = {"paths": [f"{n:,.0f}" for n in number]}
+for name, (own, residual) in carried.items():
+    if name != "untrained":
+        columns[f"share, {name}"] = own.mean(1).numpy().round(2) + 0.0
+        columns[f"residual, {name}"] = residual.mean(1).numpy().round(2)
+pd.DataFrame(columns).rename_axis("length")
+
+# %% mystnb={"figure": {"caption": "Share of what tells tokens apart at the end, by the number of attention layers on the path; bars: mean of 8 texts, dots: texts. With LayerNorm paths of length 0 and 1 carry nearly all. Without it lengths 1 to 3 carry most. Grey: fresh weights, where length 0 carries all.", "name": "fig-rank-paths"}, "image": {"alt": "Bar chart over path lengths 0 to 6, three bars each. With LayerNorm: 0.8, 0.15, then next to nothing. Without: about 0.1, 0.2, 0.3, 0.2, 0.1, then nothing. Untrained, grey: 1, then nothing."}} tags=["claim"]
+own, bare = carried["with LayerNorm"][0], carried["without"][0]
+assert own[:2].sum(0).min() > 0.8 and 0.6 < own[0].mean() < 0.95
+assert bare[:3].sum(0).mean() > 0.4 and bare[6].abs().max() < 0.05
+assert carried["untrained"][0][0].min() > 0.99
+ax = plots.plt.subplots(figsize=(6.5, 3.6))[1]
+for index, (name, (own, _)) in enumerate(carried.items()):
+    shade = plots.colour("null") if name == "untrained" else f"C{index}"
+    where = plots.np.arange(7) + 0.27 * (index - 1)
+    ax.bar(where, own.mean(1), width=0.25, color=shade, alpha=0.75, label=name)
+    for each in own.T:
+        ax.scatter(where, each, s=5, color=plots.colour("text"), lw=0, zorder=3)
+ax.axhline(0, color=plots.colour("text"), lw=0.8)
+ax.set(xlabel="attention layers on the path", ylabel="share")
+ax.legend()
+ax.set_title("Short paths keep tokens apart");
+
+# %% [markdown]
+# Nearly all of it: 96 % along 73 of the 4,826,809 paths. And the longer a path, the lower the residual of what it brings (table, last
+# column): each more attention on the way makes tokens more alike. Without LayerNorm the common part grows unchecked and the mix is longer; still,
+# the longest paths, the only ones a stack without skip has, bring 0 %.
+#
+# Two limits. The weights that are held come from the whole network, so a path alone is no network that could be run. And the MLP is left out here;
+# in the full model it writes to the stream as well.
+#
+# ## What sinks do
+#
+# In layers 1 to 4 more than a third of all attention rests on [CLS], an **attention sink**. {cite:t}`barbero2025` say that sinks limit over-mixing
+# (abstract or transcript). That can be tested: take [CLS] out of the maps, change *one* token of a text, and see how far the *other*
+# tokens move. Two ways to take it out: *rescale* what is left of each row to sum 1, so that the weight goes to ordinary tokens, or leave rows
+# as they are, with less weight in sum. As a null model, an ordinary token goes.
+#
+# :::{div} predict
+# **Predict.** Without the sink, do other tokens move more or less? Does it matter whether rows are rescaled?
+# :::
+
+# %%
+no_cls, no_token = torch.ones(64), torch.ones(64)
+no_cls[0], no_token[32] = 0, 0
+edits = {
+    "as it is": None,
+    "no [CLS], rescaled": rc.masked(no_cls),
+    "no [CLS], not rescaled": lambda _, weights: weights * no_cls,
+    "an ordinary token out": rc.masked(no_token),
+}
+moved, kept_apart = {}, {}
+for name, edit in edits.items():
+    each = []
+    for place in (15, 45):
+        changed = ids.clone()
+        changed[:, place] = ids.roll(1, 0)[:, place]  # the next text's word
+        differ = (changed != ids).any(-1)
+        each.append(rc.spread(model, ids[differ], changed[differ], edit=edit))
+    moved[name] = torch.cat(each, dim=1).T  # (texts and places, layers + 1)
+    for parts in ("whole", "no MLP"):
+        found = rc.states(model, hidden, edit=edit, mlp=parts == "whole")
+        found = measures.rank_residual(found[-1, :, 1:-1])
+        kept_apart[name, parts] = float(found.mean())
+table = pd.Series(kept_apart).unstack().round(2).loc[[*edits]]
+table.rename_axis("residual at layer 6")
+
+# %% mystnb={"figure": {"caption": "How far the other tokens move, relative to their length, when one token of the text is changed: mean over texts and places. Without [CLS] and with rows rescaled they move clearly further. If the weight is not handed on, or another token goes, nothing changes.", "name": "fig-rank-sinks"}, "image": {"alt": "Four lines over layers 0 to 6. Three lie on one another and rise slowly to 0.05, then to about 0.12. The fourth, without CLS and rescaled, lies above from layer 2 on and reaches about 0.18."}} tags=["claim"]
+ratio = {n: each[:, 6].mean() / moved["as it is"][:, 6].mean() for n, each in moved.items()}
+assert ratio["no [CLS], rescaled"] > 1.25
+assert abs(ratio["no [CLS], not rescaled"] - 1) < 0.1
+assert abs(ratio["an ordinary token out"] - 1) < 0.1
+more = {row["edit"]: row["moved"][6] for row in stored["sinks"] if row["weights"] == "trained"}
+assert more["no [CLS], rows rescaled"] > 1.25 * more["as it is"]
+ax = plots.plt.subplots(figsize=(6.5, 3.6))[1]
+ax.set(ylim=(0, 0.2), xlim=(-0.2, 8.9))
+middle = {name: each.mean(0) for name, each in moved.items()}
+plots.layers(middle, y="others move by", null=["an ordinary token out"], ax=ax)
+ax.set(xticks=range(7), title="Without the sink, tokens mix more");
+
+# %% [markdown]
+# They move further: without the sink, one changed word moves the others by half as much again. If the weight of [CLS] is *not*
+# handed on to others, nothing changes: what [CLS] says does not matter here, only that weight rests there. This supports "sinks limit mixing", in one
+# model, on technical prose.
+#
+# It does not make sinks the guard against collapse. The residual of the whole model hardly changes. Without MLP it does, from 0.72 to 0.45. And without a
+# skip connection the sink does not help at all: tokens collapse with it and without it.
+#
+# ## LayerNorm, revisited
+#
+# Dong et al. dismiss LayerNorm: it scales rows, and a scaling can be absorbed in the constants (remark, read in a transcript). {cite:t}`wu2024a` object: with suitable
+# value matrices attention with LayerNorm has stationary states of *any* rank, while for others, such as orthogonal ones, collapse
+# persists (abstract or transcript). Here is a construction of ours that shows how that can be; it is not theirs.
+#
+# Put the tokens in $g$ equal groups, one at each corner of a regular simplex: rank $g - 1$, and a mean row of 0. Let $W_Q W_K^\top = c\,1$ and $W_V = 1$.
+# A token reads its own group with more weight than the others, so attention shortens each row, $x \mapsto a\,x$ with $a < 1$, and
+# turns none. LayerNorm restores the length. So the state is stationary. Without LayerNorm rows shrink layer by layer; with them the scores, which are
+# quadratic in the rows; at last everything is uniform, and the cubic law takes over.
+#
+# :::{div} predict
+# **Predict.** No skip, no MLP, 48 layers, a start that is off by a thousandth. Do 32 tokens in 2, 8, 32 groups stay apart with LayerNorm? And with values
+# multiplied by 0.9, with and without LayerNorm?
+# :::
+
+# %%
+width, rows = 64, {}
+one_matrix = torch.eye(width, dtype=torch.float64)
+turn = torch.linalg.qr(measures.null_states(width, width)[0]).Q
+for groups in (2, 8, 32):
+    corners = simplex_states(32, groups, width)
+    near = corners + 1e-3 * measures.null_states(32, width, seed=1)
+
+    def last(value, scores, norm=True, near=near):
+        stack = shared_stack(48, value, scores=scores)
+        found = rc.states(stack, near, skip=False, mlp=False, norm=norm)
+        return float(measures.rank_residual(found[-1, 0]))
+
+    step = rc.states(shared_stack(1, one_matrix), corners, skip=False, mlp=False)
+    assert (step[1] - step[0]).abs().max() < 1e-9  # stationary
+    rows[groups] = {
+        "rank": int(measures.numerical_rank(corners[0])),
+        "LN": last(one_matrix, 1.0),
+        "LN, values × 0.9": last(0.9 * one_matrix, 1.0),
+        "no LN, values × 0.9": last(0.9 * one_matrix, 1.0, norm=False),
+        "LN, scores / 4": last(one_matrix, 0.25),
+        "LN, orthogonal values, scores / 4": last(turn, 0.25),
+    }
+kept = pd.DataFrame(rows).T.rename_axis("groups")
+residuals = kept.drop(columns="rank").clip(lower=1e-12).map("{:.2g}".format)
+residuals.replace("1e-12", "< 1e-11").assign(rank=kept["rank"].astype(int))
+
+# %%
+# LayerNorm alone keeps any rank here; the same weights without it do not.
+assert kept["LN"].min() > 0.99 and kept["LN, values × 0.9"].min() > 0.99
+assert kept["no LN, values × 0.9"].max() < 1e-9
+# It takes the right weights: with weak scores most groups merge.
+assert kept["LN, scores / 4"][2] > 0.99 and kept["LN, scores / 4"][32] < 1e-9
+
+# %% [markdown]
+# With these weights LayerNorm keeps ranks 1, 7 and 31 for 48 layers, without skip and without MLP, and heals the small error. Without it they are lost. "LayerNorm is useless"
+# is refuted by an example. But mind what the example needs: weights that are made for it, sharp enough. At a quarter of the scores only two
+# groups survive, and with orthogonal values (a rotation) the same. In MiniLM's own weights LayerNorm only delays.
+#
+# ## Where this breaks
+#
+# :::{div} breaks
+# The derivation asked that all queries read the same keys. Give them different keys: a window of 8 or 2 tokens to each side, still no skip, no MLP.
+# The ledger's test says: the insight is falsified if a stack without skip keeps its residual above 0.5.
+# :::
+
+# %% mystnb={"figure": {"caption": "Without skip connection and MLP, and yet not collapsed: residual in MiniLM (left) and in random stacks of 24 layers (right, one seed, three inputs), by what a query may read. A causal mask makes the fall exponential; a window nearly stops it.", "name": "fig-rank-masks"}, "image": {"alt": "Two log plots. Left, 6 layers: reading everything falls to 1e-10; causal ends near 0.15; windows of 8 and 2 stay near 0.5 and 0.7. Right, 24 layers: everything falls to the floor in 5 layers; causal falls in a straight line to 1e-6; the windows stay above 0.1."}} tags=["claim"]
+offset = torch.arange(64) - torch.arange(64)[:, None]
+may_read = {
+    "window of 2": offset.abs() <= 2,
+    "window of 8": offset.abs() <= 8,
+    "causal": offset <= 0,
+    "everything": offset.abs() >= 0,
+}
+stack, states = random_stack(24), measures.null_states(64, 64, samples=3)
+figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.7), sharey=True)
+ends = []
+for ax, (net, start) in zip(axes, [(model, hidden), (stack, states)], strict=True):
+    found = {}
+    for name, allowed in may_read.items():
+        options = {"skip": False, "mlp": False, "edit": rc.masked(allowed)}
+        each = measures.rank_residual(rc.states(net, start, **options))
+        found[name] = each.clamp_min(1e-12).T
+    ends.append({name: float(each[:, -1].mean()) for name, each in found.items()})
+    ax.set(yscale="log", ylim=(1e-13, 3), xlim=(-0.2, 1.75 * each.shape[0]))
+    plots.layers(found, y="", null=["everything"], ax=ax)
+    ax.set(xticks=range(0, len(each), 6 if len(each) > 9 else 1), xlabel="layer")
+assert ends[0]["window of 2"] > 0.6 and ends[0]["everything"] < 1e-9
+assert ends[1]["window of 2"] > 0.5 and 1e-8 < ends[1]["causal"] < 1e-4
+axes[0].set(ylabel="residual", title="A window, no skip: no collapse")
+axes[1].set_title("24 random layers", weight="normal");
+
+# %% [markdown]
+# It is above 0.5. So "attention without skip collapses doubly exponentially" is a statement about attention that reads *everything*. {cite:t}`wu2024a` prove the general form:
+# with masks collapse is exponential, and local masks slow it (abstract). A decoder, with its causal mask, does not fall under the cubic law at all.
+#
+# And where the *measure* breaks: a large residual does not mean that a state is of use. The window of 2 keeps neighbours apart and mixes away what is in each. In the other
+# direction, skip + MLP without LayerNorm had 0.35 because one common direction is long, not because tokens were lost. Read the residual
+# as a warning when it is tiny, and as little else.
+#
+# ## Since 2021
+#
+# - {cite:t}`noci2022`: with skips, correlation of tokens still grows with depth at the start unless branches are scaled by about $1/\sqrt L$; collapse
+#   makes the gradients of queries and keys vanish (abstract or transcript). You saw the first half.
+# - {cite:t}`wu2024a`: masks and LayerNorm change the picture (abstract or transcript). You saw both.
+# - {cite:t}`giorlandino2025`: one theory of rank collapse and of entropy collapse, the softmax that saturates (abstract). They are the two ends of the
+#   first log-log plot.
+# - {cite:t}`barbero2025`: sinks limit over-mixing (abstract or transcript). Supported in MiniLM.
+# - {cite:t}`wang2025`: attention with skip connections and no MLP, trained to near GPT-2 (abstract or transcript). The MLP is not required.
+#
+# ## Exercises
+#
+# ::::{div} exercise
+# **Exercise 7.1** · difficulty 1/5 · about 5 minutes · needs "What exactly collapses"
+#
+# Return the residual $r(X)$ of one text.
+#
+# :::{dropdown} Hint
+# The mean row is the mean over *tokens*.
+# :::
+# :::{dropdown} Second hint
+# `x.norm()` of a matrix is its Frobenius norm.
+# :::
+# ::::
+
+
+# %%
+def residual(x):
+    """x: (tokens, width). Returns ‖X − 1x̄ᵀ‖ / ‖X‖, a number."""
+    ### BEGIN SOLUTION
+    return float((x - x.mean(0)).norm() / x.norm())
+    ### END SOLUTION
+
+
+def measures_the_distance(attempt):
+    x = measures.null_states(6, 4, seed=71)[0] + 1
+    right, found = float(measures.rank_residual(x)), float(attempt(x.clone()))
+    own = rc.apart(x)
+    wrong = {
+        "the mean row is a mean over tokens, not over features": (x - x.mean(1, keepdim=True)).norm() / x.norm(),
+        "that is the distance: divide by the norm of X": own.norm(),
+        "the norm, not its square": (own.norm() / x.norm()) ** 2,
+        "subtract the mean row, not one mean number": (x - x.mean()).norm() / x.norm(),
+    }
+    for hint, value in wrong.items():
+        assert abs(found - float(value)) > 1e-6, hint
+    assert abs(found - right) < 1e-6, f"{right:.3f} expected, not {found:.3f}"
+    same = torch.ones(3, 1, dtype=torch.float64) * x[0]
+    assert abs(float(attempt(same))) < 1e-9, "identical rows have residual 0"
+
+
+check("7.1", residual, measures_the_distance)
+
+# %% [markdown]
+# ::::{div} exercise
+# **Exercise 7.2** · difficulty 2/5 · about 10 minutes · needs "MiniLM taken apart"
+#
+# Write one layer with its three switches. `attention`, `feed_forward`, `norm_1` and `norm_2` are functions of a state.
+#
+# :::{dropdown} Hint
+# Attention block first, with its skip and its norm; the MLP block reads what comes out of it.
+# :::
+# :::{dropdown} Second hint
+# `y = attention(x)`, then `x + y` or `y`, then `norm_1` or not. The switches do not depend on each other.
+# :::
+# ::::
+
+
+# %%
+def one_layer(x, attention, feed_forward, norm_1, norm_2, skip, mlp, norm):
+    """x: (texts, n, width). Returns the state after the layer."""
+    ### BEGIN SOLUTION
+    blocks = [(attention, norm_1), (feed_forward, norm_2)]
+    for block, normalise in blocks if mlp else blocks[:1]:
+        x = x + block(x) if skip else block(x)
+        x = normalise(x) if norm else x
+    return x
+    ### END SOLUTION
+
+
+def builds_the_layer(attempt):
+    x, parts = hidden[:2, :16], rc.blocks(model.encoder.layer[0])
+    for skip, mlp, norm in COMBINATIONS:
+        on = {"skip": skip, "mlp": mlp, "norm": norm}
+        right = rc.states(model, x, layers=[0], **on)[-1]
+        with torch.no_grad():
+            found = attempt(x.clone(), *parts, **on)
+        hint = "the MLP reads, and skips from, what attention gave"
+        hint = "one switch off, the others must still act" if not mlp else hint
+        same = found.shape == right.shape and found.allclose(right, atol=1e-9)
+        assert same, f"wrong with {on}: {hint}"
+
+
+check("7.2", one_layer, builds_the_layer)
+
+# %% [markdown]
+# ::::{div} exercise
+# **Exercise 7.3** · difficulty 3/5 · about 15 minutes · needs "Paths"
+#
+# Split the output of $(1 + A_L) \cdots (1 + A_1)\, x$ by the length of the paths, without going through all $2^L$ of them. `maps` is the list $A_1, \dots, A_L$.
+#
+# :::{dropdown} Hint
+# Keep a list: what has come along paths of length 0, 1, 2, … so far. What does one more layer do to it?
+# :::
+# :::{dropdown} Second hint
+# New part $k$ = old part $k$ (passed by) + $A$ times old part $k - 1$ (gone through). Use the *old* part $k - 1$.
+# :::
+# ::::
+
+
+# %%
+def split_by_length(x, maps):
+    """x: (d,); maps: L matrices (d, d). Returns L + 1 vectors, by path length."""
+    ### BEGIN SOLUTION
+    parts, nothing = [x], torch.zeros_like(x)
+    for a in maps:
+        by, through = [*parts, nothing], [nothing, *(a @ p for p in parts)]
+        parts = [p + q for p, q in zip(by, through, strict=True)]
+    return parts
+    ### END SOLUTION
+
+
+def counts_paths(attempt):
+    maps = a, b, c, d = [*measures.null_states(3, 3, samples=4, seed=73)]
+    x = whole = torch.ones(3, dtype=torch.float64)
+    for each in maps:
+        whole = whole + each @ whole
+    found = attempt(x, [*maps])
+    assert len(found) == 5, f"lengths 0 to 4 are 5 parts, not {len(found)}"
+    assert found[0].allclose(x), "length 0 goes through nothing: it is x"
+    hint = "length 1 is the sum of all A x: does a path pass a layer twice?"
+    assert found[1].allclose((a + b + c + d) @ x), hint
+    hint = "length 4 is A_4 A_3 A_2 A_1 x: layer 1 comes first"
+    assert found[4].allclose(d @ c @ b @ a @ x), hint
+    assert sum(found).allclose(whole), "the parts do not add up"
+
+
+check("7.3", split_by_length, counts_paths)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "Attention alone, no mask, tokens already close: the residual is 10⁻⁴. About what is it two layers on, if the constants are near 1?",
+    [
+        ("10⁻⁶", False, "That would be a constant factor of ten per layer, as in an exponential fall."),
+        ("10⁻¹²", False, "That is after one layer."),
+        ("10⁻³⁶", True, "Cubed twice: the digits, 4, become 12 and then 36."),
+        ("10⁻¹⁶, where it stops", False, "Rounding stops a careless program there, not the law."),
+    ],
+    keep_order=True,
+)
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "Which of these changes the exponent 3 to 1?",
+    [
+        ("LayerNorm after the attention.", False, "Near identical rows it acts as one linear map: another constant, the same exponent."),
+        ("An MLP after the attention.", False, "It stretches what is left by a factor at most; the exponent stays."),
+        ("Scores that are four times as large.", False, "The cubic law sets in later, and then it is the same."),
+        ("A causal mask.", True, "Queries average over different keys, so rows differ without any help of the scores."),
+    ],
+    keep_order=True,
+)
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "48 layers, skip connections, weights at gain 1, no training. What do you expect?",
+    [
+        ("Tokens stay apart: the skip prevents collapse.", False, "It prevents the cliff. A slope is left."),
+        ("The residual falls by a constant factor per layer.", True, "Down to about a millionth; small branches avoid it."),
+        ("The residual is cubed by every layer.", False, "The skip is of first order, so nothing is cubed."),
+        ("It depends on the MLP: without one tokens collapse.", False, "In MiniLM tokens stay apart without one."),
+    ],
+)
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "Taking [CLS] out moves other tokens more after a change, but only if rows are rescaled. What does the second half tell you?",
+    [
+        ("That [CLS] collects the meaning of the sentence.", False, "Without its message, and without rescaling, the others move as before."),
+        ("That the measurement is too noisy to use.", False, "An ordinary token taken out changes nothing, as it should."),
+        ("That the weight matters, which rests where it does no harm.", True, "Handed on to ordinary tokens, it mixes them."),
+    ],
+)
+
+# %% [markdown]
+# ## Verdicts
+#
+# What this notebook measured, claim by claim. For C7.1: the residual falls, not the rank, and $e^{-cL}$ holds for causal masks and for skips at gain 1.
+
+
+# %%
+def at(name, layer):
+    return float(f"{float(trained[name][layer].mean()):.2g}")
+
+
+law = {
+    "slope of after on before, attention alone": round(slopes["alone"], 1),
+    "with a causal mask": round(slopes["causal mask"], 1),
+    "digits that agree, layers 3, 4, 5": ", ".join(
+        f"{v:.0f}" for v in grown[3:6]
+    ),
+}
+depth = {
+    "attention alone, residual at layer 3": at("attention alone", 3),
+    "with MLP and LayerNorm, layer 4": at("MLP + LN", 4),
+    "whole model, layer 6": at("skip + MLP + LN", 6),
+}
+skips = {
+    "least residual at layer 6 with skip": min(at(n, 6) for n in with_skip),
+    "greatest at layer 5 without": "below 1e-7",
+    "no skip, window of 2, layer 6": round(ends[0]["window of 2"], 1),
+    "48 layers with skip, gain 1": "about 1e-6",
+}
+
+# %%
+mlps = {
+    "skip + LN, no MLP, layer 6": at("skip + LN", 6),
+    "MLP + LN, no skip, layer 4": at("MLP + LN", 4),
+}
+norms = {
+    "skip + MLP, no LN, layer 6": at("skip + MLP", 6),
+    "built stack with LN, rank 31, 48 layers": round(kept["LN"][32], 2),
+}
+display(
+    claims.record("C7.1", law, "does not hold"),
+    claims.record("C7.2", depth, "holds with conditions"),
+    claims.record("C7.3", skips, "holds with conditions"),
+    claims.record("C7.4", mlps, "does not hold"),
+    claims.record("C7.5", norms, "does not hold"),
+)
+
+# %% [markdown]
+# ## Takeaways
+#
+# 1. Attention that reads everything, and nothing else, cubes what tells tokens apart: digits of agreement triple per layer. It is a residual, not a rank.
+# 2. The skip connection keeps short paths, and those keep tokens apart. It makes a slope of the cliff; small branches make a plateau of the slope.
+# 3. MLP: not needed, not enough. LayerNorm: enough with the right weights. Masks: another law. Sinks: less mixing, no guard against collapse.
+#
+# ## References
+#
+# ```{bibliography}
+# :filter: docname in docnames
+# :list: bullet
+# ```
