@@ -65,12 +65,17 @@ def rank_explorer(
     return Figure("rank-explorer", data, alt, _fallback(heads, head, rank, title), arrays)
 
 
+def _percent(v: float) -> str:
+    """As the element writes it: a decimal where a whole number would hide what is left or what is lost."""
+    return f"{100 * v:.{int(v < 0.0995 or 0.9949 < v < 1)}f} %"
+
+
 def _fallback(heads, head: str, rank: int, title: str) -> str:
     """The opening map, its approximation, and a row a map at the opening rank, for where scripts do not run."""
     rows = []
     for name, (weights, values) in heads.items():
         found = truncation(weights, values, rank)
-        rows.append([name, *(f"{100 * v:.0f} %" for v in found[:3]), f"{found.cosine:.2f}"])
+        rows.append([name, *map(_percent, found[:3]), f"{found.cosine:.2f}"])
     weights = heads[head][0]
     shown = {"all of it": weights, f"rank {rank}": truncated(weights.double(), rank)}
     pictures = "".join(
