@@ -145,18 +145,18 @@ cubic, linear = ("alone", "LayerNorm", "MLP"), ("skip", "causal mask")
 assert all(abs(slopes[name] - 3) < 0.1 for name in cubic)
 assert all(abs(slopes[name] - 1) < 0.1 for name in linear)
 ax = plots.plt.subplots(figsize=(6.5, 4.2))[1]
-label = {"skip": 0.4, "causal mask": 4e-3, "LayerNorm": 4e-6}
-label |= {"MLP": 6e-8, "alone": 3e-9}
+label = {"skip": 0.4, "causal mask": 6e-3, "LayerNorm": 2e-4}
+label |= {"MLP": 2e-7, "alone": 2e-8}
 for index, (name, found) in enumerate(comes_out.items()):
     line, shade = found.mean(1), "k" if name == "alone" else f"C{index}"
     ax.plot(factors, line, color=shade, ls="--" if name in linear else "-")
     ax.annotate(name, (2.3e-3, label[name]), color=shade)
-for power, start in ((3, 1e-10), (1, 1e-4)):
+for power, start in ((3, 1e-11), (1, 2.0)):
     guide = start * (factors / factors[0]) ** power
     ax.plot(factors, guide, ":", color=plots.colour("null"))
-    at = (0.06, guide[7] / 5)
+    at = (0.06, 2 * guide[7])
     ax.annotate(f"slope {power}", at, color=plots.colour("null"))
-ax.set(xscale="log", yscale="log", ylim=(1e-11, 1e4))
+ax.set(xscale="log", yscale="log", ylim=(1e-12, 1e5))
 ax.set(xlabel="size of what tells tokens apart, before", ylabel="after (distance)")
 ax.set_title("Attention cubes what tells tokens apart");
 
@@ -448,7 +448,7 @@ def by_length(model, norm):
 
 carried = {
     "with LayerNorm": by_length(model, True),
-    "without": by_length(model, False),
+    "without LayerNorm": by_length(model, False),
     "untrained": by_length(null, True),
 }
 number = [plots.np.prod([12.0] * k) * c for k, c in enumerate((1, 6, 15, 20, 15, 6, 1))]
@@ -460,7 +460,7 @@ for name, (own, residual) in carried.items():
 pd.DataFrame(columns).rename_axis("length")
 
 # %% mystnb={"figure": {"caption": "Share of what tells tokens apart at the end, by the number of attention layers on the path; bars: mean of 8 texts, dots: texts. With LayerNorm paths of length 0 and 1 carry nearly all. Without it lengths 1 to 3 carry most. Grey: fresh weights, where length 0 carries all.", "name": "fig-rank-paths"}, "image": {"alt": "Bar chart over path lengths 0 to 6, three bars each. With LayerNorm: 0.8, 0.15, then next to nothing. Without: about 0.1, 0.2, 0.3, 0.2, 0.1, then nothing. Untrained, grey: 1, then nothing."}} tags=["claim"]
-own, bare = carried["with LayerNorm"][0], carried["without"][0]
+own, bare = (carried[f"{which} LayerNorm"][0] for which in ("with", "without"))
 assert own[:2].sum(0).min() > 0.8 and 0.6 < own[0].mean() < 0.95
 assert bare[:3].sum(0).mean() > 0.4 and bare[6].abs().max() < 0.05
 assert carried["untrained"][0][0].min() > 0.99
@@ -486,7 +486,7 @@ ax.set_title("Short paths keep tokens apart");
 #
 # ## What sinks do
 #
-# In layers 1 to 4 more than a third of all attention rests on [CLS], an **attention sink**. {cite:t}`barbero2025` say that sinks limit over-mixing
+# In layers 1 to 4 a third of all attention or more rests on [CLS], an **attention sink** (printed below). {cite:t}`barbero2025` say that sinks limit over-mixing
 # (abstract or transcript). That can be tested: take [CLS] out of the maps, change *one* token of a text, and see how far the *other*
 # tokens move. Two ways to take it out: *rescale* what is left of each row to sum 1, so that the weight goes to ordinary tokens, or leave rows
 # as they are, with less weight in sum. As a null model, an ordinary token goes.
@@ -520,26 +520,33 @@ for name, edit in edits.items():
 table = pd.Series(kept_apart).unstack().round(2).loc[[*edits]]
 table.rename_axis("residual at layer 6")
 
-# %% mystnb={"figure": {"caption": "How far the other tokens move, relative to their length, when one token of the text is changed: mean over texts and places. Without [CLS] and with rows rescaled they move clearly further. If the weight is not handed on, or another token goes, nothing changes.", "name": "fig-rank-sinks"}, "image": {"alt": "Four lines over layers 0 to 6. Three lie on one another and rise slowly to 0.05, then to about 0.12. The fourth, without CLS and rescaled, lies above from layer 2 on and reaches about 0.18."}} tags=["claim"]
-ratio = {n: each[:, 6].mean() / moved["as it is"][:, 6].mean() for n, each in moved.items()}
-assert ratio["no [CLS], rescaled"] > 1.25
+# %% mystnb={"figure": {"caption": "How far the other tokens move, relative to their length, when one token of the text is changed: mean over texts and places. Without [CLS] and with rows rescaled they move clearly further. If the weight is not handed on, or another token goes, nothing changes.", "name": "fig-rank-sinks"}, "image": {"alt": "Four lines over layers 0 to 6. Three lie on one another and rise slowly to 0.08 at layer 5, then to 0.17. The fourth, without CLS and rescaled, lies above them from layer 2 on and reaches 0.25."}} tags=["claim"]
+states = rc.states(model, hidden)
+found = zip(model.encoder.layer, states, strict=False)
+resting = [rc.maps(*each)[..., 1:-1, 0].mean().item() for each in found]
+print("weight on [CLS] by layer:", [round(each, 2) for each in resting])
+assert min(resting[1:5]) > 0.3
+usual, more = (moved[n][:, 6] for n in ("as it is", "no [CLS], rescaled"))
+ratio = {n: each[:, 6].mean() / usual.mean() for n, each in moved.items()}
+print(f"further in {(more > usual).sum()} of {len(usual)} cases,", end=" ")
+print(f"on average {more.mean():.2f} instead of {usual.mean():.2f}")
+assert ratio["no [CLS], rescaled"] > 1.25 and (more > usual).double().mean() > 0.7
 assert abs(ratio["no [CLS], not rescaled"] - 1) < 0.1
 assert abs(ratio["an ordinary token out"] - 1) < 0.1
-more = {row["edit"]: row["moved"][6] for row in stored["sinks"] if row["weights"] == "trained"}
-assert more["no [CLS], rows rescaled"] > 1.25 * more["as it is"]
+cached = {row["edit"]: row["moved"][6] for row in stored["sinks"][:4]}
+assert cached["no [CLS], rows rescaled"] > 1.2 * cached["as it is"]
 ax = plots.plt.subplots(figsize=(6.5, 3.6))[1]
-ax.set(ylim=(0, 0.2), xlim=(-0.2, 8.9))
+ax.set(ylim=(0, 0.3), xlim=(-0.2, 8.9))
 middle = {name: each.mean(0) for name, each in moved.items()}
 plots.layers(middle, y="others move by", null=["an ordinary token out"], ax=ax)
 ax.set(xticks=range(7), title="Without the sink, tokens mix more");
 
 # %% [markdown]
-# They move further: without the sink, one changed word moves the others by half as much again. If the weight of [CLS] is *not*
-# handed on to others, nothing changes: what [CLS] says does not matter here, only that weight rests there. This supports "sinks limit mixing", in one
-# model, on technical prose.
+# They move further: by 0.25 of their length instead of 0.17, in 13 of 16 cases. (Cached, 128 tokens: 0.12 instead of 0.10. Untrained, where no sink is:
+# no change.) If the weight of [CLS] is *not* handed on to others, nothing changes: what [CLS] says does not matter here, only that weight rests there.
+# This supports "sinks limit mixing", in one model, on technical prose.
 #
-# It does not make sinks the guard against collapse. The residual of the whole model hardly changes. Without MLP it does, from 0.72 to 0.45. And without a
-# skip connection the sink does not help at all: tokens collapse with it and without it.
+# It does not make sinks the guard against collapse. The residual of the whole model stays at 0.88. Without MLP it does fall, from 0.72 to 0.45.
 #
 # ## LayerNorm, revisited
 #
@@ -621,7 +628,7 @@ for ax, (net, start) in zip(axes, [(model, hidden), (stack, states)], strict=Tru
         each = measures.rank_residual(rc.states(net, start, **options))
         found[name] = each.clamp_min(1e-12).T
     ends.append({name: float(each[:, -1].mean()) for name, each in found.items()})
-    ax.set(yscale="log", ylim=(1e-13, 3), xlim=(-0.2, 1.75 * each.shape[0]))
+    ax.set(yscale="log", ylim=(1e-13, 30), xlim=(-0.2, 1.75 * len(each)))
     plots.layers(found, y="", null=["everything"], ax=ax)
     ax.set(xticks=range(0, len(each), 6 if len(each) > 9 else 1), xlabel="layer")
 assert ends[0]["window of 2"] > 0.6 and ends[0]["everything"] < 1e-9
