@@ -181,13 +181,36 @@ def diagonal(reading: Reading, found: Sequence[Link]) -> Tensor:
 def exchanged(found: Sequence[Link], seed: int = 0) -> list[Link]:
     """The null model that goes by sentence alone: every target word gets the source word of another link of its text.
 
-    A text with a single link has none left.
+    The only link of a text gets none.
     """
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(found), generator=generator).tolist()
-    moved = dict(zip(order, order[1:] + order[:1], strict=True)) if len(found) > 1 else {}
-    return [
-        Link(link.row, found[moved[place]].pieces, found[moved[place]].source, link.target)
-        for place, link in enumerate(found)
-        if moved
-    ]
+    if len(found) == 1:
+        return [found[0]._replace(pieces=(), source="")]
+    order = torch.randperm(len(found), generator=torch.Generator().manual_seed(seed)).tolist()
+    moved = dict(zip(order, order[1:] + order[:1], strict=True))
+    return [link._replace(pieces=found[moved[i]].pieces, source=found[moved[i]].source) for i, link in enumerate(found)]
+
+
+def word_links(pairs: Iterable[Pair], rounds: int = 4) -> Callable[[str, str], Spans]:
+    """Train Model 1 on sentence pairs in both directions; the links of a pair are those on which the two agree."""
+    words = [[words_of(side) for side in pair] for pair in pairs]
+    return agreed(WordModel(words, rounds), WordModel([pair[::-1] for pair in words], rounds))
+
+
+def hit_rate(found: Iterable[Reading], by_text: Iterable[Sequence[Link]], shift: int = 0) -> Tensor:
+    """Share of the links of all texts that each head hits: (layers, heads). shift as in ``hits``."""
+    each = [hits(reading, list(some), shift) for reading, some in zip(found, by_text, strict=True)]
+    return torch.cat(each).double().mean(dim=0)
+
+
+def null_rates(found: Sequence[Reading], by_text: Sequence[Sequence[Link]]) -> dict[str, Tensor]:
+    """Hit rates that need no alignment: by place, "diagonal" (1, 1), and by sentence, "exchanged" (layers, heads)."""
+    near = torch.cat([diagonal(reading, some) for reading, some in zip(found, by_text, strict=True)])
+    return {
+        "diagonal": near.double().mean().view(1, 1),
+        "exchanged": hit_rate(found, [exchanged(some) for some in by_text]),
+    }
+
+
+def linked(tokenizer, pairs: Iterable[Pair], find: Callable[[str, str], Spans]) -> list[list[Link]]:
+    """The links of each pair; find says which words belong together: ``unchanged``, or what ``word_links`` gives."""
+    return [links(tokenizer, pair, find(*pair)) for pair in pairs]

@@ -16,6 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from utils.architectures import attentions
 from utils.attention.scope import evaluating
+from utils.heads import ablated
 from utils.heads.running import checked_batches
 
 IGNORED = -100  # label of padding
@@ -82,6 +83,16 @@ def token_losses(model: nn.Module, batches: Iterable[dict[str, Tensor]]) -> Loss
         [functional.pad(each, (0, longest - each.shape[1])) for each in side] for side in zip(*parts, strict=True)
     )
     return Losses(*(torch.cat(side) for side in padded))
+
+
+def extra_losses(model: nn.Module, batches: Sequence[dict[str, Tensor]], removals: Iterable[Sequence]) -> list[float]:
+    """For each set of heads the loss without them minus the whole model's, in nats a token."""
+    full = token_losses(model, batches).mean
+    found = []
+    for heads in removals:
+        with ablated(model, heads):
+            found.append(token_losses(model, batches).mean - full)
+    return found
 
 
 def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -169,6 +180,26 @@ def losses_without_source(model: nn.Module, batch: dict[str, Tensor], hidden: Se
         return _losses(outputs.logits, labels)[0]
 
 
+def losses_hiding(
+    model: nn.Module, tokenizer, pairs: Sequence[Pair], rows: Sequence[Sequence[int]], hidden: Sequence[Sequence]
+) -> list[Tensor]:
+    """Losses of chosen target tokens, each while cross-attention may not read source pieces of its own.
+
+    rows: for each pair the places of the tokens among its labels. hidden: for each of them the source pieces skipped.
+    Returns for each pair (tokens,), in nats. See ``losses_without_source``.
+    """
+    parts = []
+    for pair, places, skipped in zip(pairs, rows, hidden, strict=True):
+        if len(places) != len(skipped):
+            raise ValueError(f"{len(places)} tokens need as many lists of hidden pieces, got {len(skipped)}")
+        if places:
+            (batch,) = pair_batches(tokenizer, [pair])
+            parts.append(losses_without_source(model, batch, skipped)[range(len(places)), list(places)])
+        else:
+            parts.append(torch.zeros(0))
+    return parts
+
+
 def interval(parts: Sequence[Tensor], draws: int = 500, seed: int = 0) -> tuple[float, float, float]:
     """Mean of all values, and the middle 95 % of means over texts drawn with replacement. parts: the values by text."""
     sums = torch.stack([part.double().sum() for part in parts])
@@ -181,30 +212,19 @@ def interval(parts: Sequence[Tensor], draws: int = 500, seed: int = 0) -> tuple[
     return float(sums.sum() / counts.sum()), low, high
 
 
-FUNCTION_WORDS = frozenset(
-    "der die das den dem des ein eine einen einem einer eines und oder in im an am auf aus bei mit nach von vom zu zum "
-    "zur für über unter als wie ist sind wird werden wurde wurden kann können sie es sich nicht nur auch wenn dass ob "
-    "so um durch".split()
-)
-CLASSES = ("function word", "other word, first piece", "other word, later piece", "mark", "end")
+@torch.no_grad()
+def future_effect(model: nn.Module, batch: dict[str, Tensor], place: int, *, causal: bool = True) -> float:
+    """The greatest change of a logit up to row ``place`` when the targets from ``place`` on are another text's.
 
-
-def token_classes(tokenizer, labels: Tensor) -> list[list[str]]:
-    """What each German target token is, by text: one of ``CLASSES``; padding is left out. labels: (texts, length)."""
-    found = []
-    for row in labels.tolist():
-        pieces = tokenizer.convert_ids_to_tokens([token for token in row if token != IGNORED])
-        follows = [*(not piece.startswith("▁") and any(map(str.isalnum, piece)) for piece in pieces[1:]), False]
-        found.append([_class(piece, after) for piece, after in zip(pieces, follows, strict=True)])
-    return found
-
-
-def _class(piece: str, goes_on: bool) -> str:
-    word = piece.strip("▁").lower()
-    if piece == "</s>":
-        return "end"
-    if not any(map(str.isalnum, word)):
-        return "mark"
-    if not piece.startswith("▁"):
-        return "other word, later piece"
-    return "function word" if word in FUNCTION_WORDS and not goes_on else "other word, first piece"
+    Row i reads the labels before i; with the mask none of these rows may notice. Gates of scopes around the call count.
+    """
+    now, other = batch["labels"], batch["labels"].roll(1, dims=0)
+    if len(now) < 2 or not 0 <= place < now.shape[1] - 1:
+        raise ValueError(f"two texts or more, longer than place {place}, are needed: labels are {tuple(now.shape)}")
+    free = (torch.arange(now.shape[1]) >= place) & (now != IGNORED) & (other != IGNORED)
+    with evaluating(model):
+        one, two = (
+            decoder_logits(model, dict(batch) | {"labels": labels}, causal=causal)
+            for labels in (now, torch.where(free, other, now))
+        )
+    return float((one - two)[:, : place + 1].abs().max())

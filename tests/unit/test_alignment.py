@@ -97,7 +97,8 @@ def test_exchanged_links_never_keep_their_word():
     assert [link.row for link in moved] == list(range(7))
     assert sorted(link.pieces for link in moved) == [(row,) for row in range(7)]
     assert all(link.pieces != (link.row,) for link in moved)
-    assert alignment.exchanged(found[:1]) == []
+    assert alignment.exchanged(found[:1]) == [Link(0, (), "", "")]
+    assert alignment.exchanged([]) == []
 
 
 def test_readings_are_those_of_single_texts_and_leave_the_end_out(translator):
@@ -113,3 +114,14 @@ def test_readings_are_those_of_single_texts_and_leave_the_end_out(translator):
         assert each.best.shape == (3, 8, sizes[1]) and each.sources == sizes[0] - 1
         assert torch.equal(each.best, alone.best) and each.best.max() < sizes[0] - 1
         assert torch.allclose(each.on_end, alone.on_end, atol=1e-5)
+
+
+def test_word_links_and_rates_join_the_parts():
+    texts = [(" ".join(source), " ".join(target)) for source, target in PAIRS]
+    assert alignment.word_links(texts, rounds=10)("The book", "Buch das") == [(1, 0), (0, 1)]
+    found = [[Link(0, (2,), "", ""), Link(1, (1,), "", "")], [], [Link(3, (3,), "", "")]]
+    rate = alignment.hit_rate([reading([2, 0, 0, 3])] * 3, found)
+    assert rate.tolist() == [[pytest.approx(2 / 3)]]
+    nulls = alignment.null_rates([reading([2, 0, 0, 3])] * 3, found)
+    assert nulls["diagonal"].tolist() == [[pytest.approx(2 / 3)]]  # by hand: places 0, 1 and 3 of 4
+    assert nulls["exchanged"].tolist() == [[0.0]]

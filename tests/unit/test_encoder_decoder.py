@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from utils import encoder_decoder as ed
+from utils import target_tokens
 from utils.architectures import attentions
 from utils.heads import Head, ablated
 from utils.models import load
@@ -107,12 +108,12 @@ def test_an_interval_holds_the_mean_and_narrows_with_more_texts():
 def test_token_classes(translator):
     tokenizer = translator.tokenizer
     labels = tokenizer(["Klicken Sie auf die Wasserzeichen."], return_tensors="pt")["input_ids"]
-    (classes,) = ed.token_classes(tokenizer, torch.nn.functional.pad(labels, (0, 3), value=-100))
+    (classes,) = target_tokens.token_classes(tokenizer, torch.nn.functional.pad(labels, (0, 3), value=-100))
     pieces = tokenizer.convert_ids_to_tokens(labels[0].tolist())
     found = dict(zip(pieces, classes, strict=True))
     assert found["▁auf"] == found["▁die"] == found["▁Sie"] == "function word"
     assert found["▁W"] == "other word, first piece" and found["zeichen"] == "other word, later piece"
-    assert found["."] == "mark" and classes[-1] == "end" and set(classes) == set(ed.CLASSES)
+    assert found["."] == "mark" and classes[-1] == "end" and set(classes) == set(target_tokens.CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,39 @@ def test_token_classes(translator):
 def test_what_does_not_fit_is_refused(translator, call, error, message):
     with pytest.raises(error, match=message):
         call(*translator)
+
+
+def test_the_future_has_no_effect_behind_the_mask_and_some_without_it(translator):
+    model, tokenizer = translator
+    (batch,) = ed.pair_batches(tokenizer, PAIRS)
+    assert ed.future_effect(model, batch, 2) == 0.0
+    assert ed.future_effect(model, batch, 2, causal=False) > 0.1
+    with ablated(model, [Head(layer, head, "decoder") for layer in range(3) for head in range(8)]):
+        assert ed.future_effect(model, batch, 2, causal=False) == 0.0
+    with pytest.raises(ValueError, match="two texts or more"):
+        ed.future_effect(model, ed.pair_batches(tokenizer, PAIRS[:1])[0], 2)
+
+
+def test_extra_losses_are_differences_to_the_whole_model(translator):
+    model, tokenizer = translator
+    batches = ed.pair_batches(tokenizer, PAIRS)
+    removals = [[Head(0, 1, "cross")], [Head(2, head, "cross") for head in range(8)]]
+    found = ed.extra_losses(model, batches, removals)
+    for heads, extra in zip(removals, found, strict=True):
+        with ablated(model, heads):
+            without = ed.token_losses(model, batches).mean
+        assert without - extra == pytest.approx(ed.token_losses(model, batches).mean, abs=1e-6)
+    assert found[1] > 0
+
+
+def test_losses_with_hidden_pieces_are_those_of_one_run_each(translator):
+    model, tokenizer = translator
+    rows, hidden = [[0, 3], []], [[(0,), (1, 2)], []]
+    first, second = ed.losses_hiding(model, tokenizer, PAIRS, rows, hidden)
+    (batch,) = ed.pair_batches(tokenizer, PAIRS[:1])
+    for place, row in enumerate(rows[0]):
+        (alone,) = ed.losses_without_source(model, batch, [hidden[0][place]])
+        assert float(first[place]) == pytest.approx(float(alone[row]), abs=1e-4)
+    assert len(second) == 0
+    with pytest.raises(ValueError, match="as many lists"):
+        ed.losses_hiding(model, tokenizer, PAIRS, [[0], []], [[], []])
