@@ -14,8 +14,11 @@ from torch import Tensor, nn
 from utils.attention import AttentionMaps, attention_maps, head_statistics
 from utils.attention.statistics import Reading
 from utils.dependencies import dependency_scores
+from utils.heads import Head
 from utils.parses import Parsed
-from utils.sweeps import FOLDER
+from utils.pruning import order_by
+from utils.pruning_explorer import PruningPath, head_masks
+from utils.sweeps import FOLDER, sweep
 
 NEIGHBOURS = {"previous": -1, "same": 0, "next": 1}
 PLACE = ["relation", "direction"]
@@ -131,3 +134,57 @@ def survivors(roles: pd.Series, kept: Iterable[tuple[int, int]]) -> pd.DataFrame
         chance = float(hypergeom.sf(count - 1, len(roles), heads, len(kept)))
         rows.append((role, heads, count, len(kept) * heads / len(roles), chance))
     return pd.DataFrame(rows, columns=["role", "heads", "kept", "expected", "chance"]).set_index("role")
+
+
+def best_functions(
+    maps: Sequence[AttentionMaps], sentences: Sequence[Parsed], shares: pd.DataFrame, kept: Iterable[tuple[int, int]]
+) -> dict[str, float]:
+    """What the best of the kept heads does: neighbours, determiner to noun, preposition to object.
+
+    shares: the table of ``neighbour_shares``. The two neighbours are shares of rows; the arcs are gains over the best
+    fixed offset, the mean of both folds of ``on_halves``.
+    """
+    kept = [tuple(each) for each in kept]
+    gain = on_halves(maps, sentences, least=20, heads=kept).groupby(PLACE)["gain"].mean()
+    there = shares[shares["kind"] == "encoder"].set_index(["layer", "head"]).loc[kept]
+    return {
+        "previous token": float(there["previous"].max()),
+        "next token": float(there["next"].max()),
+        "determiner to noun, gain": float(gain["det", "to governor"]),
+        "preposition to object, gain": float(gain["pobj", "to dependent"]),
+    }
+
+
+def translator_orders() -> dict[str, list[Head]]:
+    """The translator's encoder heads, the least important first, by the stored scores "absolute" and "signed"."""
+    scores = pd.DataFrame(sweep("translator_heads")["importance"])
+    return {name: order_by(scores, name, kind="encoder") for name in ("absolute", "signed")}
+
+
+def translator_paths() -> list[PruningPath]:
+    """The stored ways to take out the translator's 48 encoder heads, in BLEU, for ``pruning_explorer``.
+
+    Gates with tuning, importance with the same tuning, importance without, and the mean of random orders without.
+    """
+    stored, order = sweep("translator_gates"), translator_orders()["absolute"]
+    every = [(head.layer, head.head) for head in order]
+    gates = [(48, stored["full"]["bleu"], every)]
+    gates += [(row["kept"], row["bleu"], row["heads"]) for row in stored["gates"] if row["kept"] < 48]
+    kept, bleu, sets = zip(*gates, strict=True)
+    paths = [PruningPath("gates, tuned", kept, bleu, head_masks(sets, 8, 6))]
+
+    rows = [row for row in sweep("translator_choices")["choices"] if row["order"] in ("control", "absolute")]
+    curves = pd.DataFrame(sweep("translator_heads")["curves"])
+    curves = curves[curves["kind"] == "encoder"]
+    plain = curves[curves["order"] == "absolute"].groupby("kept")["bleu"].mean()
+    for name, value in (
+        ("importance, tuned", {row["kept"]: row["after"]["bleu"] for row in rows}),
+        ("importance", plain.to_dict()),
+    ):
+        masks = head_masks([order[len(order) - count :] for count in value], 8, {"encoder": 6})
+        paths.append(PruningPath(name, list(value), list(value.values()), masks))
+    drawn = curves[curves["order"] == "random"].groupby("kept")["bleu"].agg(["mean", "min", "max"])
+    return [
+        *paths,
+        PruningPath("random", drawn.index, drawn["mean"].round(2), None, drawn["min"], drawn["max"], null=True),
+    ]

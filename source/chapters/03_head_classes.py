@@ -1,0 +1,893 @@
+# %% [markdown]
+# # Head classes and pruning
+#
+# **The insight.** Some heads do something that you can read off: they look at a neighbour, or along a grammatical arc.
+# Most heads pass no such rule. And most can be removed, once gates are trained and the rest is tuned. How many, and at
+# what price, is a number to measure; the course note's "17 of 48 heads, 97 %" is not it.
+
+# %% tags=["hide-input"]
+import copy
+
+import pandas as pd
+import torch
+from IPython.display import display
+
+from utils import claims, figures, measures, plots
+from utils import head_classes as hc
+from utils.attention import attention_maps
+from utils.corpora import passages, translation_pairs
+from utils.encoder_decoder import pair_batches, text_losses, token_losses
+from utils.exercises import check
+from utils.heads import Head, ablated, gated
+from utils.models import load, untrained
+from utils.parses import VOITA, parsed_sentences
+from utils.pruning import HardConcreteGates, fit_gates, prune, random_order
+from utils.pruning_explorer import pruning_explorer
+from utils.sweeps import sweep
+
+plots.use_style()
+claims.card(3)
+
+# %% [markdown]
+# ## Objectives
+#
+# You know what an attention map is and that heads look at different places ([chapter 2](02-routing.ipynb)). With this
+# notebook in front of you, you will be able to
+#
+# - **label** heads by the rules of {cite:t}`voita2019`, each beside what chance gives;
+# - **measure** whether a head follows a dependency better than the best fixed offset, without fooling yourself;
+# - **explain** how a gate learns to close, and train gates on a translator;
+# - **judge** a pruning result: how many heads of how many, at what price, tuned or not, against which other choice.
+#
+# Reading takes about 35 minutes, running about half a minute. Five runs of gates, two with other seeds, pruning curves and the
+# tuning of other choices are cached (`data/sweeps/`). Roles, dependencies, a short run of gates and all losses without
+# tuning run live.
+#
+# ## What a rule looks at
+#
+# A role, by rule, says where the *largest* weight of a row falls. It ignores how large it is. Four heads of MiniLM:
+
+# %% mystnb={"figure": {"caption": "Four heads of MiniLM on one sentence; a dot marks the largest weight of a row among ordinary tokens. Two look at a neighbour, whatever the words. The third finds the verb from its object (door reads opens). The fourth gives its weight to [CLS], so its dots mean little.", "name": "fig-classes-four"}, "image": {"alt": "Four square maps of the tokens CLS, the, key, opens, the, door, SEP with one dot a row. The first has dots one place left of the diagonal, the second one place right, the third a dot in the row of door at opens, the fourth a dark column at CLS."}} tags=["claim"]
+minilm, words = load("minilm")
+maps = attention_maps(minilm, words, "The key opens the door")["encoder"]
+shown = {(0, 2): "previous token", (1, 8): "next token"}
+shown |= {(2, 0): "object to verb", (1, 10): "[CLS]"}
+figure, axes = plots.plt.subplots(2, 2, figsize=(6.6, 6.6))
+best = {}
+for ax, (head, name) in zip(axes.flat, shown.items(), strict=True):
+    weights = maps.head(*head)
+    best[head] = weights[1:-1, 1:-1].argmax(dim=-1) + 1
+    below = maps.queries if head[0] == 2 or name == "[CLS]" else [""] * 7
+    plots.heatmap(weights, maps.queries, below, limit=1.0, ax=ax)
+    ax.collections[0].colorbar.remove()
+    ax.scatter(best[head] + 0.5, torch.arange(1, 6) + 0.5, s=22, color="C1")
+    ax.set(title=f"layer {head[0]}, head {head[1]}: {name}")
+    ax.set(xlabel="", ylabel="")
+assert best[0, 2].tolist()[1:] == [1, 2, 3, 4]  # always one back
+assert best[1, 8].tolist()[:-1] == [2, 3, 4, 5]  # always one on
+assert best[2, 0][-1] == 3  # "door" reads "opens"
+assert maps.head(1, 10)[1:-1, 0].mean() > 0.5
+
+# %% [markdown]
+# {cite:t}`voita2019` found three functions among the *important* heads of one translation encoder. Their rules, and a fourth
+# that is not theirs, with $j^*(i) = \arg\max_j P_{ij}$ over the ordinary tokens of the text ($P$: $n \times n$):
+#
+# | role | share that is counted | rule | null model |
+# |---|---|---|---|
+# | positional | rows $i$ with $j^*(i) = i + \delta$, $\delta = -1$ or $+1$ | at least 0.9 | $1/n$; random weights |
+# | syntactic | arcs of a relation with $j^*$ at the other end | 0.1 above the best fixed offset | that offset; random weights |
+# | rare word | rows with $j^*(i)$ on the rarest token of the text | at least 0.5 | share of such tokens; random weights |
+# | sink (not in the paper) | weight on [CLS], [SEP], … | above 0.5 | share of such tokens |
+#
+# Who passes none is *unlabelled*. The rules are thresholds, not a theory: a head may pass two or none. ("Rare" is rare in
+# the *corpus*, least frequent in the sentence. It is not "technical".)
+#
+# Two models: the book's translator (English to German, 6 layers of 8 encoder heads), closest to the paper though far
+# smaller, and MiniLM (72 heads), trained to embed sentences. Texts: 120 to 160 sentences, from the help pages the translator
+# knows and from this book's passages.
+#
+# :::{div} predict
+# **Predict.** How many of the 48 heads, and of the 72, get one of the paper's three labels: nearly all, half, or fewer than
+# one in ten? (Leave syntactic aside for a moment.)
+# :::
+
+# %%
+translator, pieces = load("translator")
+names = ("translation", "passages")
+sentences = {name: parsed_sentences(name, 160) for name in names}
+english = [source for source, _ in translation_pairs("train")]
+counts = {"translation": measures.token_counts(pieces, english)}
+counts["passages"] = measures.token_counts(words, passages())
+fresh, fresh_minilm = untrained(translator), untrained(minilm)
+cases = {
+    "translator": (translator, pieces, "translation", 160),
+    "translator, untrained": (fresh, pieces, "translation", 50),
+    "MiniLM": (minilm, words, "passages", 120),
+    "MiniLM, untrained": (fresh_minilm, words, "passages", 30),
+}
+labels = {}
+for name, (model, tokenizer, source, n) in cases.items():
+    texts = [sentence.text for sentence in sentences[source][:n]]
+    found = measures.head_roles(model, tokenizer, texts, counts=counts[source])
+    labels[name] = found[found["kind"] == "encoder"]
+
+# %% mystnb={"figure": {"caption": "One dot a head, bar: mean. Left: share of rows whose largest weight lies on one neighbour, line at the paper's 0.9. Right: share of rows on the rarest token, minus what chance gives, line at 0.5. Two heads of MiniLM pass on the left. No head comes near on the right.", "name": "fig-classes-rules"}, "image": {"alt": "Two panels of dots for translator, translator untrained, MiniLM, MiniLM untrained. Left: translator up to 0.86, MiniLM up to 0.95, untrained below 0.1. Right: all dots between minus 0.05 and 0.2, the line at 0.5 is far away."}} tags=["claim"]
+nulls = [name for name in cases if "untrained" in name]
+neighbour, rare = {}, {}
+for name, table in labels.items():
+    beside = table["best_offset"].abs() == 1
+    neighbour[name] = table["best_offset_share"].where(beside, 0.0)
+    rare[name] = table["rarest_share"] - table["rarest_null"]
+assert (neighbour["MiniLM"] >= 0.9).sum() == 2
+assert 0.8 < neighbour["translator"].max() < 0.9  # close, and none passes
+assert max(neighbour[name].max() for name in nulls) < 0.2
+assert max(each.max() for each in rare.values()) < 0.3
+figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.2), sharey=True)
+bars = ((neighbour, 0.9, "share of rows on one neighbour"),)
+bars += ((rare, 0.5, "share on the rarest token − chance"),)
+for ax, (groups, bar, x) in zip(axes, bars, strict=True):
+    plots.strips(groups, x=x, null=nulls, reference=bar, ax=ax)
+figure.suptitle("Few heads pass the positional rule, none the rare-word rule");
+
+# %% tags=["claim"]
+roles = ["previous token", "next token", "rare", "sink", "unlabelled"]
+counted = {name: table["role"].value_counts() for name, table in labels.items()}
+by_role = pd.DataFrame(counted).T.reindex(columns=roles).fillna(0).astype(int)
+texts = [sentence.text for sentence in sentences["passages"][:120]]
+near = hc.neighbour_shares(minilm, words, texts).set_index(["layer", "head"])
+ends = {"ordinary tokens": "", "all tokens": "_all"}
+for head, side in {(0, 2): "previous", (1, 8): "next"}.items():
+    shares = {name: near.loc[head, side + end] for name, end in ends.items()}
+    print(f"layer {head[0]}, head {head[1]}, {side} token:", end=" ")
+    print(", ".join(f"{v:.2f} among {k}" for k, v in shares.items()))
+assert by_role.loc["MiniLM", ["previous token", "next token"]].tolist() == [
+    1,
+    1,
+]
+assert near.loc[(0, 2), "previous_all"] > 0.95  # does not need the exclusion
+assert near.loc[(1, 8), "next_all"] < 0.9 < near.loc[(1, 8), "next"]
+by_role
+
+# %% [markdown]
+# Fewer than one in ten. Read four things.
+#
+# *Positional.* In MiniLM one head of layer 0 is a nearly perfect shift to the previous token and one of layer 1 to the next.
+# The second passes only because special tokens are left out as keys: with them it falls to about 0.8. The paper does not say
+# what it did with special tokens, so say what *you* did. The translator's best head reaches 0.86. Since the first token has no
+# token before it, 0.94 is all there is; the rule asks for nearly all of that.
+#
+# *Rare word.* The paper has one such head in its first layer: 66 % of the rows on the rarest token on OpenSubtitles, on WMT more
+# than half on one of the two rarest (section 5.3). Here nothing of the kind: the best head is a tenth above chance.
+#
+# *Sinks.* Outside the paper's scheme, and in MiniLM the most frequent label. A sink head can be busy too, or not: see chapter 2.
+#
+# *Random weights* give no label at all. So the rules do not fire by chance; they fire rarely.
+#
+# :::{div} speaker-notes
+# 8 minutes. Vote on the prediction first: most expect "half". Likely wrong answer afterwards: "then the other heads do
+# nothing". The rules are silent about them; the second half of the chapter asks what they are worth.
+# :::
+#
+# ## Do heads follow grammar?
+#
+# A parser says which word governs which ("opens" governs "door", its direct object, relation dobj). For each relation, ask how
+# often a head's largest weight hits the other end of the arc. English order does much of the work: a determiner mostly stands
+# right before its noun. So the score is the share minus that of the **best fixed offset**, and 0.1 is the paper's bar.
+#
+# With 72 heads and some 40 relations and directions, some pass by luck. So the head is chosen on one half of the sentences and
+# measured on the other, and again with the halves exchanged: two numbers, and their distance is the spread. Parses: spaCy,
+# stored in `data/parses/`; the parser itself is right about nine arcs in ten. "To governor" means that the dependent reads.
+#
+# :::{div} predict
+# **Predict.** The note names subject and predicate, and preposition and object. Which of the two will a head find 0.1 better
+# than any fixed offset: the first, the second, both, neither?
+# :::
+
+# %%
+def both(values):
+    """The greatest value in each of the two models."""
+    return {
+        k: round(float(values[k].max()), 2) for k in ("translator", "MiniLM")
+    }
+
+
+models = {name: cases[name][:3] for name in ("translator", "MiniLM")}
+models["untrained"] = (fresh_minilm, words, "passages")
+wanted = [*VOITA, "pobj", "det", "aux", "prep"]
+read, arcs, means = {}, {}, {}
+for name, (model, tokenizer, source) in models.items():
+    chosen = sentences[source][: 80 if name == "untrained" else 160]
+    read[name] = hc.word_maps(model, tokenizer, chosen)
+    table = hc.on_halves(read[name], chosen, least=20)
+    arcs[name] = table[table["relation"].isin(wanted)]
+    by_relation = arcs[name].groupby(["relation", "direction"])
+    means[name] = by_relation[["share", "baseline", "gain"]].mean()
+shown = pd.concat({n: means[n] for n in ("translator", "MiniLM")}, axis=1)
+shown.loc[[r for r in wanted if r in shown.index]].round(2)
+
+# %% mystnb={"figure": {"caption": "Best head (dots, one a half) against the best fixed offset (grey bar) for each relation and direction; crosses: random weights. Subject and verb (nsubj) are left to fixed offsets in both models; preposition and object (pobj) and determiner and noun (det) are not. The direct object (dobj) is found by MiniLM only.", "name": "fig-classes-arcs"}, "image": {"alt": "Two panels, translator and MiniLM, sixteen rows of relations and directions. Dots lie far right of the grey bar for det to governor and pobj in both directions in the translator, for dobj and pobj in both directions, aux and det in MiniLM; for nsubj, amod, advmod and prep they lie at or left of the bar. Crosses lie near 0.1."}} tags=["claim"]
+mean = pd.DataFrame({name: table["gain"] for name, table in means.items()})
+voita = mean.loc[list(VOITA), "translator"]
+assert mean.loc[("det", "to governor"), "translator"] > 0.3
+assert mean.loc["pobj", "translator"].min() > 0.15 > 0.1 > voita.max()
+assert mean.loc["dobj", "MiniLM"].min() > 0.1
+assert mean.loc["nsubj", "MiniLM"].max() < 0.1
+assert mean["untrained"].max() < 0
+figure, axes = plots.plt.subplots(1, 2, figsize=(7, 5.2), sharey=True)
+rows = [(r, d) for r in wanted for d in ("to governor", "to dependent")]
+grey = plots.colour("null")
+for ax, name in zip(axes, ("translator", "MiniLM"), strict=True):
+    base = means[name]["baseline"]
+    for model, shade, mark in (("untrained", grey, "x"), (name, "C0", "o")):
+        table = arcs[model]
+        at = [
+            rows.index(each)
+            for each in zip(table["relation"], table["direction"])
+        ]
+        ax.scatter(table["share"], at, color=shade, marker=mark, s=20)
+    for y, each in enumerate(rows):
+        if each in base.index:
+            ax.plot([base[each]] * 2, [y - 0.35, y + 0.35], color=grey, lw=3)
+    ax.set(title=name, xlabel="share of arcs hit", xlim=(0, 1))
+axes[0].set_yticks(range(len(rows)), [" ".join(each) for each in rows])
+axes[0].invert_yaxis()
+
+# %% [markdown]
+# Neither guess is safe. The note's pair falls apart: preposition and object passes in both models, subject and verb in neither.
+# In English technical prose the subject is mostly where a fixed offset finds it.
+#
+# | | the paper, WMT (table 1) | MiniLM, here | translator, here |
+# |---|---|---|---|
+# | verb reads object (dobj, to dependent) | 78 against 41 | 58 against 40 | 35 against 45 |
+# | object reads verb (dobj, to governor) | 73 against 41 | 72 against 40 | 36 against 45 |
+#
+# MiniLM is near the paper for one direction. Our translator has *no* head for any of the paper's four relations (nsubj, dobj,
+# amod, advmod). It has clear ones for relations outside them: determiner to noun (0.9 against 0.5), and preposition
+# and object both ways. That pair is {cite:t}`clark2019`'s, on BERT. So roles are a matter of model, task and text. A list
+# of three classes is a list of things to look for.
+#
+# ## Gates that learn to close
+#
+# Multiply the output of head $h$ by a gate $g_h$. A gate that can be trained must have a gradient; a gate that prunes must be
+# *exactly* 0. The Hard-Concrete gate {cite}`voita2019` (section 6.1) does both: it is drawn anew at every step,
+#
+# $$s = \mathrm{sigmoid}\big((\ln u - \ln(1-u) + \ln\alpha_h)/\beta\big), \qquad
+# g_h = \min(1, \max(0, s(\zeta-\gamma)+\gamma))$$
+#
+# with $u$ uniform in $(0,1)$, $\beta = 2/3$, $\gamma = -0.1$, $\zeta = 1.1$. The stretch from $\gamma$ to $\zeta$ puts real
+# probability on 0 and on 1. One number a head is learned, $\ln\alpha_h$. The loss is
+#
+# $$\text{nats a token} + \lambda \sum_h \Pr(g_h > 0), \qquad
+# \Pr(g_h > 0) = \mathrm{sigmoid}\big(\ln\alpha_h - \beta \ln(-\gamma/\zeta)\big)$$
+#
+# so the penalty $\lambda$ is the price of an open head in nats a token.
+
+# %% mystnb={"figure": {"caption": "What a gate is, by its one learned number. From bottom: exactly 0, between, exactly 1. Gates start at 2, where hardly any draw is 0. Near the middle a draw tries both, and the loss tells which is better.", "name": "fig-classes-gate"}, "image": {"alt": "Stacked areas over log alpha from minus 6 to 6. The share of exact zeros falls from 1 to 0, the share of exact ones rises from 0 to 1, between them a band of values between, widest near 0. A dashed line at 2."}}
+logs = torch.linspace(-6, 6, 25)
+zero, one = torch.zeros(25), torch.zeros(25)
+for i, start in enumerate(logs.tolist()):
+    gates = HardConcreteGates(translator, "encoder", start=start).train()
+    drawn = torch.stack([gates()["encoder"] for _ in range(60)])
+    zero[i], one[i] = ((drawn == value).float().mean() for value in (0, 1))
+shift = 2 / 3 * torch.tensor(0.1 / 1.1).log()
+assert (1 - zero - (logs - shift).sigmoid()).abs().max() < 0.05  # Pr(g > 0)
+ax = plots.plt.subplots(figsize=(6.0, 2.8))[1]
+shades = ["#c9c9c9", "#9db8dc", plots.colour("amount")]
+ax.stackplot(logs, zero, 1 - zero - one, one, colors=shades)
+ax.axvline(2.0, color=plots.colour("text"), ls="--", lw=0.9)
+ax.annotate("exactly 0", (-4.8, 0.4))
+ax.annotate("between", (-1.0, 0.5))
+ax.annotate("exactly 1", (3.4, 0.6), color="white")
+ax.set(xlabel="ln α", ylabel="share of draws", xlim=(-6, 6), ylim=(0, 1))
+ax.set_title("A gate can be exactly 0, and has a gradient");
+
+# %% [markdown]
+# Voita et al. start from a converged model and tune the encoder while the gates close, with the decoder fixed. So do we: 500
+# steps of 40 sentences at five penalties (cached). Here run 60 steps of 12 sentences at the highest penalty.
+#
+# :::{div} predict
+# **Predict.** The penalty pushes every gate alike. Will the gates close one after the other at an even pace, all in the last
+# steps, or most of them within a short stretch and then hardly any?
+# :::
+
+# %%
+pairs = translation_pairs("train")[:360]
+tuned = copy.deepcopy(translator)
+live, steps = fit_gates(
+    tuned,
+    pair_batches(pieces, pairs, size=12),
+    text_losses,
+    penalty=0.1,
+    steps=60,
+    kinds="encoder",
+    frozen=("encoder.embedding", "decoder"),
+    dropout=True,
+)
+survive = {(head.layer, head.head) for head in live.open_heads()}
+stored = sweep("translator_gates")
+runs = {row["penalty"]: row for row in stored["gates"]}
+test = pair_batches(pieces, translation_pairs("test")[:200])
+whole = token_losses(translator, test).mean
+with gated(tuned, live()):
+    after = token_losses(tuned, test).mean
+
+# %% mystnb={"figure": {"caption": "Open gates of 48 while gates and encoder are trained. Cached: five penalties, 500 steps. Thick: the 60 steps of this notebook, with fewer sentences a step. Most gates that close do so within 60 steps of one another, then a plateau.", "name": "fig-classes-closing"}, "image": {"alt": "Lines over steps 0 to 500. At penalty 0.005 flat at 48, at 0.01 down to 45, at 0.02 down to 30 by step 400, at 0.05 steeply from 48 at step 40 to 10 at step 180, at 0.1 steeper, to 6. A thick short line follows the steepest one."}} tags=["claim"]
+ax = plots.plt.subplots(figsize=(6.5, 3.6))[1]
+for index, (penalty, row) in enumerate(runs.items()):
+    at = [int(step) for step in row["open at step"]]
+    ax.plot(
+        at, list(row["open at step"].values()), color=f"C{index % 4}", lw=1.2
+    )
+    ax.annotate(
+        f"λ = {penalty:g}", (485, row["kept"] + 0.6), color=f"C{index % 4}"
+    )
+ax.plot(steps["step"], steps["open"], color=plots.colour("text"), lw=3)
+ax.annotate("this notebook", (62, steps["open"].iloc[-1] + 4))
+ax.set(xlabel="step", ylabel="open gates of 48", xlim=(0, 570), ylim=(0, 51))
+ax.set_title("Gates close within a short stretch")
+assert 3 <= len(survive) <= 20  # the cached run has 10 after 61 steps
+assert len(survive & set(map(tuple, runs[0.1]["heads"]))) >= 3
+assert after - whole < 1.0  # and the model still translates
+
+# %%
+facts = {"heads kept": [48], "BLEU": [stored["full"]["bleu"]]}
+for penalty in sorted(runs):
+    facts["heads kept"].append(runs[penalty]["kept"])
+    facts["BLEU"].append(runs[penalty]["bleu"])
+names = ["as trained", *(f"λ = {penalty:g}" for penalty in sorted(runs))]
+ours = pd.DataFrame(facts, index=names)
+ours["% of the whole"] = (100 * ours["BLEU"] / ours["BLEU"].iloc[0]).round(1)
+choices = pd.DataFrame(sweep("translator_choices")["choices"])
+control = choices.set_index("order").loc["control", "after"]["bleu"]
+print(f"all 48 heads, tuned as long without gates: BLEU {control:.2f}")
+ours
+
+# %% [markdown]
+# ## "17 of 48 heads, 97 %"
+#
+# The paper's figures, {cite:t}`voita2019`. The numbers of its figure 7 were read from a transcript (UNCONFIRMED), those of its table
+# 2 (section 6.3) from the paper:
+#
+# | encoder heads kept of 48 | WMT, BLEU | | heads kept of 48 | OpenSubtitles, BLEU |
+# |---|---|---|---|---|
+# | 48 | 29.60 | | 48 | 32.40 |
+# | 35 | 29.70 | | 17 | 32.38 |
+# | 19 | 29.56 | | 14 | 32.43 |
+# | 10 | 29.45 | | 9 | 32.20 |
+# | 5 | 29.08 | | 4 | 32.15 |
+# | 2 | 28.26 | | 1 | 31.46 |
+#
+# | all three attention types, WMT: encoder/decoder/cross kept | pruned from the trained model | the same shape from scratch |
+# |---|---|---|
+# | 48/48/48 | 29.6 | |
+# | 14/31/30 | 29.62 | 29.47 |
+# | 12/21/25 | 29.36 | 28.95 |
+# | 8/13/15 | 29.06 | 28.56 |
+# | 5/9/12 | 28.90 | 28.41 |
+#
+# So 17 of 48 heads cost 0.02 BLEU: 32.38 of 32.40 is 99.9 %. 97 % would be 31.4, and is in no source we found. BLEU has no "100 %"
+# either: a percentage of BLEU is only a comparison of two models on one test set. With it goes the sentence "two thirds can be
+# pruned". On WMT it was 79 % of the heads for 0.15 BLEU, on OpenSubtitles 92 % for 0.25 (abstract), in the encoder, with trained gates.
+#
+# Ours is the harsher case, and we report it as it is: 30 of 48 heads cost 1.4 BLEU, 10 cost 4. Part of it is the tuning: the same
+# 500 steps *without* gates take the whole model from 34.97 to 34.23. Against that control, 30 heads cost 0.6. The model is small
+# (1.9 million parameters), its test set is, and its training was short, so there is less to spare. Nothing here speaks against the
+# paper's numbers, and they do not hold for every model.
+#
+# ## What is saved?
+#
+# A gate at 0 saves nothing: the head is still computed. `prune` takes the weights out.
+
+# %% tags=["claim"]
+tuned_10, gates_10 = hc.tuned_by_gates(translator, 0.05)
+shut = (gates_10 == 0).nonzero().tolist()
+compact = prune(tuned_10, [Head(*place, "encoder") for place in shut])
+size = {
+    name: sum(tensor.numel() for tensor in model.parameters())
+    for name, model in {"48 heads": translator, "10 heads": compact}.items()
+}
+saved = 1 - size["10 heads"] / size["48 heads"]
+print(f"{len(shut)} of 48 encoder heads removed: {saved:.0%} of the parameters")
+with gated(tuned_10, {"encoder": gates_10}):
+    closed_loss = token_losses(tuned_10, test).mean
+open_gates = gates_10[gates_10 > 0]  # what is open is wide open
+assert open_gates.min() > 0.99
+assert abs(token_losses(compact, test).mean - closed_loss) < 0.01
+assert 0.1 < saved < 0.25 < len(shut) / 48
+assert closed_loss < whole + 0.3  # nats a token
+
+# %% [markdown]
+# Four fifths of the encoder's heads, a sixth of the model: the rest is feed-forward blocks, decoder and embedding. "79 % of the
+# heads" is not 79 % of anything you pay for. (Speed needs a measurement of its own, and only removed weights can give it.)
+#
+# ## Watch heads go out
+#
+# Move along a curve. The grid shows which heads are left, coloured by role (by a softer rule, explained below). "Tuned" curves were tuned for 500
+# steps after or while heads went. The others are the trained model with heads taken out, on the first 400 test pairs.
+
+# %% tags=["hide-input"]
+parses = [each.parse for each in sentences["translation"][:80]]
+grammar = measures.dependency_scores(read["translator"][:80], parses, least=20)
+grammar = grammar[grammar["relation"] != "punct"]
+texts = [each.text for each in sentences["translation"]]
+rule = {"share": 0.5, "syntactic": grammar, "counts": counts["translation"]}
+soft = measures.head_roles(translator, pieces, texts, **rule)
+soft = soft[soft["kind"] == "encoder"]
+role_of = soft.set_index(["layer", "head"])["role"]
+pruning_explorer(
+    hc.translator_paths(),
+    metric="BLEU",
+    higher_is_better=True,
+    kept=10,
+    roles=role_of.to_numpy().reshape(6, 8),
+    spread="lowest to highest of 3 random orders",
+    title="Tuned gates keep 10 of 48 heads for 4 BLEU",
+    alt="BLEU by heads kept, for four ways to take heads out, beside a grid "
+    "of 48 heads of which those taken out are dark.",
+)
+
+# %% [markdown]
+# ## Does the choice matter?
+#
+# The gates choose heads *and* tune at the same time. To tell the two apart, take as many heads by another choice, remove them at
+# once, and tune what is left for the same 500 steps. Choices: *importance*, the mean of $|\partial L/\partial g_h|$ {cite}`michel2019`;
+# *signed*, the mean of $-\partial L/\partial g_h$ (chapter 4 compares the two); *random*, three seeds.
+#
+# :::{div} predict
+# **Predict.** 10 of 48 heads, not tuned: random choices lose more than 15 of 35 BLEU. After tuning, how far is a random choice
+# behind the gates: about 15 still, about 8, or about 2?
+# :::
+
+# %% tags=["claim"]
+picks = hc.translator_orders()
+for seed in range(3):
+    picks[f"random, {seed}"] = random_order(translator, seed, kind="encoder")
+losses = {}  # of 10 heads, not tuned
+for name, order in picks.items():
+    with ablated(translator, order[:38]):
+        losses[name] = token_losses(translator, test[:2]).mean
+print(f"whole model {whole:.1f} nats a token; 10 heads, not tuned:")
+print(", ".join(f"{name} {loss:.1f}" for name, loss in losses.items()))
+random_losses = [losses[f"random, {seed}"] for seed in range(3)]
+# Not tuned, importance is better than any random choice, and not lossless.
+assert whole + 0.15 < losses["absolute"] < min(random_losses) - 0.15
+assert closed_loss < losses["absolute"]  # tuned gates are better still
+table = choices[choices["kept"] < 48].copy()
+for when in ("before", "after"):
+    table[when] = [scores["bleu"] for scores in table[when]]
+shown = table.groupby(["order", "kept"])[["before", "after"]].mean()
+shown = shown.unstack("kept")
+shown.loc["gates"] = [None, None, runs[0.05]["bleu"], runs[0.02]["bleu"]]
+shown.round(1)
+
+# %% mystnb={"figure": {"caption": "BLEU of the translator with 30 (left) and 10 (right) encoder heads, before and after the same tuning. Lines of one kind: three random seeds. Dashed: all 48 heads after the same tuning. Before, choices differ by many points. After, by few.", "name": "fig-classes-choice"}, "image": {"alt": "Two panels of lines from before to after. With 30 heads: importance 32 to 34, random 27 to 31 rising to 33, signed 25 to 33; gates 33.6. With 10 heads lines start between 12 and 22 and end close together near 28 to 31; a dot for the gates at 30.9."}}
+called = {"absolute": ("importance", "C0"), "signed": ("signed", "C1")}
+called["random"] = ("random", plots.colour("null"))
+figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.8), sharey=True)
+for ax, (kept, penalty) in zip(axes, ((30, 0.02), (10, 0.05)), strict=True):
+    for row in table[table["kept"] == kept].itertuples():
+        name, shade = called[row.order]
+        ax.plot([0, 1], [row.before, row.after], "o-", ms=4, color=shade)
+        if row.order != "random" or row.seed == 0:
+            place = {"ha": "right", "va": "center", "color": shade}
+            ax.annotate(name, (-0.06, row.before), **place)
+    bleu = runs[penalty]["bleu"]
+    ax.scatter([1], [bleu], color="C2", s=40, zorder=3)
+    ax.annotate("gates", (1.07, bleu), color="C2", va="center")
+    ax.axhline(control, color=plots.colour("text"), ls="--", lw=0.9)
+    ax.set(xlim=(-0.8, 1.45), title=f"{kept} of 48 heads")
+    ax.set_xticks([0, 1], ["before", "after tuning"])
+axes[0].set_ylabel("BLEU")
+spread = table.groupby("kept")[["before", "after"]].agg(["min", "max"])
+spread = {w: spread[w, "max"] - spread[w, "min"] for w in ("before", "after")}
+assert (spread["after"] < spread["before"] / 2).all()
+
+# %% [markdown]
+# About 2. Before tuning the choice is worth a lot: with 10 heads importance keeps 22 BLEU, random choices about 16, and *signed*
+# is no better than random. (A sharper test of the two scores is chapter 4's.) After tuning all of them lie between 28 and 31. With 30
+# heads importance is level with the gates. **Tuning repairs most of a bad choice.**
+#
+# So when a paper reports what a pruned model can still do, ask what a random choice could do after the same tuning. The gates
+# are best at 10 heads by about one BLEU, from one run each. The three random seeds span about one point, which is the only
+# measure of luck we have here.
+#
+# It also answers "skip fine-tuning of the unneeded heads" (C3.8). Which heads are unneeded is not known before: almost any 10 will do,
+# after tuning, and none before it.
+#
+# :::{div} speaker-notes
+# 10 minutes from the gates to here. Show the left ends of the lines first and let the class rank the methods; then the right ends.
+# Likely wrong answer: "so the choice does not matter". It matters when you cannot tune. To save time, cut the table of the paper.
+# :::
+#
+# ## Which roles survive?
+#
+# By the paper's bar our translator has no positional head. To ask what survives, use a softer rule: *one half* of the rows
+# instead of nine tenths, and syntactic from a gain of 0.1 on any relation but punctuation, on 80 sentences. It fixes labels before the
+# gates are looked at. Then count the labels of the heads that the gates kept and compare with as many heads drawn at random:
+# the *expected* number, and the *chance* that a draw keeps at least as many.
+#
+# :::{div} predict
+# **Predict.** Which roles are kept more often than chance when 10 of 48 heads are left: those that look back one token, those that
+# look at themselves, the syntactic ones?
+# :::
+
+# %% tags=["claim"]
+kept_heads = {r["kept"]: [tuple(h) for h in r["heads"]] for r in runs.values()}
+tables = {n: hc.survivors(role_of, kept_heads[n]) for n in (30, 10, 6)}
+columns = ["kept", "expected", "chance"]
+result = {f"{n} kept": table[columns] for n, table in tables.items()}
+result = pd.concat({"of 48": tables[10][["heads"]]} | result, axis=1).round(3)
+of_live = hc.survivors(role_of, survive)  # of the 60 steps above
+assert (role_of == "previous token").sum() >= 6
+assert tables[10].loc["previous token", "chance"] < 0.05
+assert tables[10].loc["unlabelled", "chance"] > 0.8
+back = of_live.loc["previous token"]
+assert back["kept"] > back["expected"]
+result
+
+# %%
+few = sentences["translation"][:90]
+does = {}
+for penalty in (None, 0.02, 0.05, 0.1):
+    changed, gates = translator, torch.ones(6, 8)
+    if penalty:
+        changed, gates = hc.tuned_by_gates(translator, penalty)
+    kept = [tuple(place) for place in (gates > 0).nonzero().tolist()]
+    with gated(changed, {"encoder": gates}):
+        shares = hc.neighbour_shares(changed, pieces, texts[:100])
+        maps = hc.word_maps(changed, pieces, few)
+    does[len(kept)] = hc.best_functions(maps, few, shares, kept)
+pd.DataFrame(does).round(2)
+
+# %% mystnb={"figure": {"caption": "What the best head that is left does, in the tuned models. The previous token keeps its head throughout. The two grammatical functions are whole at 30 heads and nearly gone at 10. Gains are measured on the half of the sentences that did not choose the head.", "name": "fig-classes-functions"}, "image": {"alt": "Four lines over 48, 30, 10 and 6 heads kept. Previous token rises slightly from 0.86 to 0.92, next token stays near 0.7, determiner to noun falls from about 0.38 at 30 to 0.12 at 10, preposition to object from about 0.35 to 0.05."}} tags=["claim"]
+lines = pd.DataFrame(does).T
+assert 0.8 < lines.loc[48, "previous token"] < 0.9
+assert (lines["previous token"] > 0.8).all()
+arcs_kept = lines[[name for name in lines if "gain" in name]]
+assert (arcs_kept.loc[30] > 0.8 * arcs_kept.loc[48]).all()
+assert (arcs_kept.loc[10] < 0.2).all()
+ax = plots.plt.subplots(figsize=(6.5, 3.4))[1]
+for index, (name, values) in enumerate(lines.items()):
+    ax.plot(range(4), values, "o-", ms=4, color=f"C{index}")
+    place = {"color": f"C{index}", "va": "center"}
+    ax.annotate(name, (3.1, values.iloc[-1]), **place)
+ax.set_xticks(range(4), [str(n) for n in lines.index])
+ax.set(xlabel="encoder heads kept", ylabel="share or gain of the best head")
+ax.set(xlim=(-0.2, 5.2), ylim=(0, 1))
+ax.set_title("In this run grammar goes, the previous token stays");
+
+# %% [markdown]
+# The heads that look back one token. Of the nine, five are left when 10 of 48 heads stay (1.9 expected), four when 6 stay (1.1).
+# Heads without a label are kept less often than chance. Heads that look at themselves, and the syntactic ones, are not kept more often.
+#
+# In the paper, functions survive long, all of them at 17 heads (section 6.2.2). Ours do at 30. At 10 the heads of both grammatical
+# functions are closed. A head that looks at the next token takes over a little of determiner to noun, which stands next often enough.
+# Nothing takes over preposition to object.
+#
+# ## Where this breaks
+#
+# :::{div} breaks
+# A role is not a use. Take out, without any tuning, all heads of one role, and compare with as many heads drawn from the others. If
+# roles told what matters, each group should cost more than its random twin.
+# :::
+
+# %%
+def loss_without(places):
+    """Loss added when these heads, (layer, head), say nothing."""
+    heads = [Head(layer, head, "encoder") for layer, head in places]
+    with ablated(translator, heads):
+        return token_losses(translator, test[:1]).mean - base
+
+
+base = token_losses(translator, test[:1]).mean  # 50 pairs
+generator = torch.Generator().manual_seed(0)
+cost, drawn = {}, {}
+for role in ["previous token", "next token", "same token", "syntactic"]:
+    inside = list(role_of.index[role_of == role])
+    others = list(role_of.index[role_of != role])
+    draws = [torch.randperm(len(others), generator=generator) for _ in range(5)]
+    cost[role] = loss_without(inside)
+    drawn[role] = [
+        loss_without(others[i] for i in each[: len(inside)].tolist())
+        for each in draws
+    ]
+
+# %% mystnb={"figure": {"caption": "Loss added by removing all heads of one role (large dots), without tuning; grey: five draws of as many other heads. Heads that look back one token cost several times what chance does. Heads that look at themselves, or along arcs, cost as much as any.", "name": "fig-classes-breaks"}, "image": {"alt": "Four rows: previous token, next token, same token, syntactic. In the first the large dot lies far to the right of the grey dots, near 0.5. In the others dot and grey dots overlap near 0."}} tags=["claim"]
+ax = plots.plt.subplots(figsize=(6.5, 2.5))[1]
+for y, role in enumerate(cost):
+    kind = "syntactic" if role == "syntactic" else "positional"
+    ax.scatter(drawn[role], [y] * 5, color=plots.colour("null"), s=20)
+    ax.scatter(cost[role], y, color=plots.colour(kind), s=50)
+ax.set_yticks(
+    range(4), [f"{role} ({(role_of == role).sum()})" for role in cost]
+)
+ax.invert_yaxis()
+ax.set(xlabel="loss added, nats a token", title="A role is not a use")
+assert cost["previous token"] > 2 * max(drawn["previous token"])
+assert cost["same token"] < 2 * max(drawn["same token"])
+assert cost["syntactic"] < 2 * max(drawn["syntactic"])
+
+# %%
+again = sweep("translator_gate_seeds")["runs"]
+first_seed = {"seed": 0, "tuned": True, **runs[0.05]}
+rows = {}
+for row in [first_seed, *again]:
+    heads = [tuple(each) for each in row["heads"]]
+    common = len(set(heads) & set(kept_heads[10]))
+    name = f"seed {row['seed']}" + ("" if row["tuned"] else ", gates only")
+    rows[name] = {
+        "kept": len(heads),
+        "BLEU": row["bleu"],
+        "shared with seed 0": common,
+    }
+    rows[name]["expected"] = round(10 * len(heads) / 48, 1)
+    of_role = hc.survivors(role_of, heads)["kept"]
+    rows[name]["previous-token heads"] = of_role.get("previous token", 0)
+    rows[name]["layer 4, head 4"] = "kept" if (4, 4) in heads else "closed"
+pd.DataFrame(rows).T
+
+# %% [markdown]
+# The previous token is a role *and* a use: without the nine heads that look at it the loss rises four times as much as in the
+# worst of five random draws. The same cannot be said of the others: all heads that look at themselves, however clear the label, cost what any heads cost. The residual stream
+# carries the own token anyway. And removing the heads that find nouns and prepositions costs no more than chance: the decoder
+# manages, or other heads know enough.
+#
+# The table is the second break. With another seed the gates keep largely the same heads: 6 and 9 of the first run's ten, where chance
+# gives 2 or 3. But determiner to noun (layer 4, head 4), lost in the run above, is kept by *every* other run. "Grammar goes first"
+# is the story of one run. "The previous token stays" is in all of them. The last row has no tuning beside the gates: nearly as many heads,
+# 5.7 BLEU less.
+#
+# The limits: one small translator, one language pair, help pages, a parser with errors of its own, roles by the largest weight only.
+#
+# ## Since 2021
+#
+# - {cite:t}`behnke2020` prune early in training: up to three quarters of the heads at about −0.1 BLEU, and 1.5 times as fast (abstract
+#   or transcript).
+# - {cite:t}`prasanna2020` find that the "good" subnetworks of BERT vary over seeds and are not explained by readable patterns (abstract
+#   or transcript). The table above is a small case of it. {cite:t}`chen2020` find winning tickets of 40 to 90 % sparsity at BERT's
+#   pretrained weights (abstract or transcript).
+# - In large language models whole layers go: {cite:t}`he2024` drop half of the attention layers of Llama-2-70B for 2.4 % of quality,
+#   48 % faster (abstract or transcript).
+#
+# ## Exercises
+#
+# ::::{div} exercise
+# **Exercise 3.1** · difficulty 2/5 · about 10 minutes · needs "What a rule looks at"
+#
+# Return a head's most frequent offset (key index minus query index) of the largest weight, and its share of the rows. Only ordinary
+# tokens count, as rows and as columns.
+#
+# :::{dropdown} Hint
+# Rows and columns of special tokens can be cut off first: `weights[keep][:, keep]`. Here they stand at the ends only, so offsets stay.
+# :::
+# :::{dropdown} Second hint
+# `argmax(-1) - torch.arange(n)` are the offsets; `mode()` gives the most frequent one.
+# :::
+# ::::
+
+
+# %%
+def commonest_offset(weights, special):
+    """weights: (n, n); special: (n,) booleans. Returns (offset, share)."""
+    ### BEGIN SOLUTION
+    inner = weights[~special][:, ~special]
+    offsets = inner.argmax(dim=-1) - torch.arange(len(inner))
+    offset = offsets.mode().values
+    return int(offset), float((offsets == offset).float().mean())
+    ### END SOLUTION
+
+
+def reads_the_rule(attempt):
+    special = torch.tensor([True, False, False, False, False, False, True])
+    weights = torch.full((7, 7), 0.05)
+    weights[:, 0] = 0.5  # a sink, which must not count
+    weights[[2, 3, 4, 5, 1], [1, 2, 3, 4, 4]] = 0.2  # four of five look back
+    offset, share = attempt(weights.clone(), special)
+    assert offset != 1, "the sign: key index minus query index"
+    kept = "special tokens are no keys: the sink must not win"
+    assert offset == -1, f"four rows look at −1, you found {offset}; {kept}"
+    assert abs(share - 4 / 7) > 1e-3, "special tokens are no rows either"
+    assert abs(share - 0.8) < 1e-3, f"4 of 5 rows are 0.8, not {share:.2f}"
+
+
+check("3.1", commonest_offset, reads_the_rule)
+
+# %% [markdown]
+# ::::{div} exercise
+# **Exercise 3.2** · difficulty 3/5 · about 15 minutes · needs "Do heads follow grammar?"
+#
+# Return the gain of a head over the best fixed offset: its share of arcs hit, minus the share that the best single offset hits.
+#
+# :::{dropdown} Hint
+# An offset of an arc is `target - reader`. The best fixed offset is the most frequent one.
+# :::
+# :::{dropdown} Second hint
+# The offset is chosen from the arcs, not from where the head looks.
+# :::
+# ::::
+
+
+# %%
+def gain_over_offset(reader, target, read):
+    """For each arc (arcs,): the word that reads, the right one, the one read most."""
+    ### BEGIN SOLUTION
+    hit = (read == target).double().mean()
+    offsets = target - reader
+    return float(hit - (offsets == offsets.mode().values).double().mean())
+    ### END SOLUTION
+
+
+def beats_the_offset(attempt):
+    reader = torch.tensor([1, 4, 6, 8, 9])
+    target = torch.tensor([2, 5, 7, 3, 2])
+    read = torch.tensor([2, 5, 7, 3, 8])
+    found = float(attempt(reader, target, read))
+    assert abs(found - 0.8) > 1e-6, "0.8 is the share: subtract the baseline"
+    assert abs(found - 0.2) < 1e-6, f"0.8 − 0.6 = 0.2, not {found:.2f}"
+    read = torch.tensor([0, 3, 5, 3, 8])  # a head that looks one back
+    found = float(attempt(reader, target, read))
+    own = "the best offset of the arcs, not the head's own"
+    assert abs(found - 0.2) > 1e-6, own
+    assert abs(found + 0.4) < 1e-6, f"0.2 − 0.6 = −0.4, not {found:.2f}: {own}"
+
+
+check("3.2", gain_over_offset, beats_the_offset)
+
+# %% [markdown]
+# ::::{div} exercise
+# **Exercise 3.3** · difficulty 3/5 · about 10 minutes · needs "Gates that learn to close"
+#
+# Return the expected number of open gates: the sum of $\Pr(g_h > 0)$, which the penalty charges.
+#
+# :::{dropdown} Hint
+# The formula stands beside the loss. $-\gamma/\zeta = 0.1/1.1$, and its logarithm is negative.
+# :::
+# :::{dropdown} Second hint
+# `torch.tensor(0.1 / 1.1).log()`; then `sigmoid` and `sum`.
+# :::
+# ::::
+
+
+# %%
+def expected_open(log_alpha, beta=2 / 3, low=-0.1, high=1.1):
+    """log_alpha: (heads,). Returns the expected number of gates above 0."""
+    ### BEGIN SOLUTION
+    shift = beta * torch.tensor(-low / high).log()
+    return float((log_alpha - shift).sigmoid().sum())
+    ### END SOLUTION
+
+
+def counts_open_gates(attempt):
+    logs = torch.tensor([2.0, 0.0, -1.0, -5.0])
+    right = float((logs + 1.5986).sigmoid().sum())
+    found = float(attempt(logs.clone()))
+    wrong = {"the stretch moves the point: subtract β ln(−γ/ζ)": 0.0}
+    wrong |= {"the sign: ln(−γ/ζ) is negative": -1.5986, "where is β?": 2.3979}
+    for hint, added in wrong.items():
+        assert abs(found - float((logs + added).sigmoid().sum())) > 1e-3, hint
+    assert abs(found - right / 4) > 1e-3, "a sum over heads, not a mean"
+    assert abs(found - right) < 1e-3, f"{right:.3f} expected, not {found:.3f}"
+    other = float(attempt(logs.clone(), beta=1.0))
+    assert abs(other - right) > 1e-3, "use the β that is given"
+
+
+check("3.3", expected_open, counts_open_gates)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "A head hits the determiner's noun in 52 % of the arcs. Is it syntactic?",
+    [
+        (
+            "Yes: 52 % is far above 1 in 20 words.",
+            False,
+            "Chance is no baseline here: English order does most of the work.",
+        ),
+        (
+            "No: 52 % is about what “one to the right” hits.",
+            True,
+            "A syntactic head must beat the best fixed offset, by 0.1 in the paper.",
+        ),
+        (
+            "Yes, if it was the best of 72 heads.",
+            False,
+            "The best of many looks better than it is: choose on one half, measure on the other.",
+        ),
+        (
+            "No: only subjects and objects count.",
+            False,
+            "Any relation can be tested; the paper took four.",
+        ),
+    ],
+)
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "Gates keep 10 heads at BLEU 30.9, tuned. A ranking keeps 10 at 22, untuned. Which choice is better?",
+    [
+        ("The gates.", False, "Most of the 9 points are the tuning."),
+        (
+            "One cannot say before both are tuned.",
+            True,
+            "Tuned alike, they are about one point apart.",
+        ),
+        ("The ranking.", False, "Nothing here shows that."),
+        (
+            "The gates, since they see the loss.",
+            False,
+            "So does the ranking: it is a gradient of the loss.",
+        ),
+    ],
+    keep_order=True,
+)
+
+# %% jupyter={"source_hidden": true} tags=["remove-input"]
+figures.quiz_card(
+    "You remove every head that reads its own token, and the loss hardly moves. What follows?",
+    [
+        (
+            "The label was wrong.",
+            False,
+            "The label says where the largest weight falls, and there it does fall.",
+        ),
+        (
+            "These heads learned nothing.",
+            False,
+            "With random weights no head has the label.",
+        ),
+        (
+            "A rule on weights says little about what a head is worth.",
+            True,
+            "Ask by ablation, and beside random heads.",
+        ),
+        (
+            "The residual stream was removed as well.",
+            False,
+            "It stays, and carries the own token along anyway.",
+        ),
+    ],
+)
+
+# %% [markdown]
+# ## Verdicts
+#
+# What this notebook measured, claim by claim.
+
+# %%
+no, partly = "does not hold", "holds with conditions"
+rules = by_role[roles[:3]].sum(axis=1)
+tuned_10 = table[table["kept"] == 10].groupby("order")["after"].mean()
+by_count = {row["kept"]: row["bleu"] for row in runs.values()}
+kept_bleu = {f"BLEU, {n} of 48": by_count[n] for n in (45, 30, 10)}
+shares = {"% of BLEU, 17 heads, the paper": 99.9}
+shares["10 heads, here"] = float(ours.loc["λ = 0.05", "% of the whole"])
+subject, object_ = (both(mean.loc[name]) for name in ("nsubj", "pobj"))
+found = [
+    ("C3.1", {f"heads labelled, {n}": int(rules[n]) for n in subject}, no),
+    ("C3.2", both(neighbour), partly),
+    ("C3.3", {f"nsubj, gain, {n}": v for n, v in subject.items()}, partly),
+    ("C3.4", both(rare), no),
+    ("C3.5", shares, no),
+    ("C3.6", kept_bleu, partly),
+    ("C3.7", {"heads gone": "79 %", "parameters gone": f"{saved:.0%}"}, partly),
+    ("C3.8", {f"10 heads, {k}": round(v, 1) for k, v in tuned_10.items()}, no),
+]
+found[2][1].update({f"pobj, gain, {n}": v for n, v in object_.items()})
+display(*(claims.record(*each) for each in found))
+
+# %% [markdown]
+# ## Takeaways
+#
+# 1. A role is a rule about the largest weight. By the paper's rules two of 72 and none of 48 heads are positional, none is a rare-word
+#    head, and which relations heads follow depends on model and text.
+# 2. Pruning results come with a price, a control and a rival choice. Here tuning repairs most of a bad choice.
+# 3. What survives is the previous token. Beyond that, the kept heads change with the seed, and a role is not a use.
+#
+# ## References
+#
+# ```{bibliography}
+# :filter: docname in docnames
+# :list: bullet
+# ```
