@@ -146,17 +146,17 @@ assert all(abs(slopes[name] - 3) < 0.1 for name in cubic)
 assert all(abs(slopes[name] - 1) < 0.1 for name in linear)
 ax = plots.plt.subplots(figsize=(6.5, 4.2))[1]
 label = {"skip": 0.4, "causal mask": 6e-3, "LayerNorm": 2e-4}
-label |= {"MLP": 2e-7, "alone": 2e-8}
+label |= {"MLP": 5e-8, "alone": 4e-9}
 for index, (name, found) in enumerate(comes_out.items()):
     line, shade = found.mean(1), "k" if name == "alone" else f"C{index}"
     ax.plot(factors, line, color=shade, ls="--" if name in linear else "-")
     ax.annotate(name, (2.3e-3, label[name]), color=shade)
-for power, start in ((3, 1e-11), (1, 2.0)):
+for power, start in ((3, 1e-12), (1, 2.0)):
     guide = start * (factors / factors[0]) ** power
     ax.plot(factors, guide, ":", color=plots.colour("null"))
-    at = (0.06, 2 * guide[7])
+    at = (0.06, 9 * guide[7])
     ax.annotate(f"slope {power}", at, color=plots.colour("null"))
-ax.set(xscale="log", yscale="log", ylim=(1e-12, 1e5))
+ax.set(xscale="log", yscale="log", ylim=(1e-13, 1e5))
 ax.set(xlabel="size of what tells tokens apart, before", ylabel="after (distance)")
 ax.set_title("Attention cubes what tells tokens apart");
 
@@ -200,8 +200,8 @@ table = pd.DataFrame(torch.stack(rows).T.numpy(), columns=columns)
 table.rename_axis("layer").map("{:.1e}".format)
 
 # %% [markdown]
-# The later ones. In the first three layers the bound is astronomically above what went in. Yet tokens fall together there,
-# too, from 12 to 0.4. **It is an upper bound**: where it does not bite it says nothing, neither collapse nor safety.
+# The later ones. In the first three layers the bound is above what went in, at first astronomically. Yet tokens fall together
+# there, too, from 12 to 0.00005. **It is an upper bound**: where it does not bite it says nothing, neither collapse nor safety.
 #
 # (Rounding would end such a measurement at $10^{-16}$. `pure_attention` keeps the common row and what is own in two places, and
 # computes $P_{ij} - p_j$ from $e_{ij}$ directly, so it can go on to $10^{-160}$.)
@@ -265,7 +265,7 @@ ax.set(xticks=range(7), title="Without a mask the digits triple");
 # trained weights and in random ones. With scores four times as large the law comes later, when tokens are close; it is the same law. At 64
 # times the softmax reads single keys, the slope is near 1, and in six layers nothing collapses.
 #
-# With a causal mask the digits grow by a constant per layer, about a tenth. *That* is $e^{-cL}$: the note's formula is right for a
+# With a causal mask the digits grow by a constant per layer, from layer 2 on about a tenth. *That* is $e^{-cL}$: the note's formula is right for a
 # case that it does not name, and wrong for the one that it does.
 #
 # :::{div} speaker-notes
@@ -314,6 +314,8 @@ with_skip = {n: each.T for n, each in trained.items() if "skip" in n}
 without = {n: each.T for n, each in trained.items() if "skip" not in n}
 assert min(float(each[:, 6].min()) for each in with_skip.values()) > 0.3
 assert trained["skip + LN"][6].min() > 0.6  # the MLP is not required
+no_norm = rc.distance(rc.states(model, hidden, norm=False))
+assert no_norm[6].min() > 50 * no_norm[0].max()  # tokens moved apart, see text
 assert max(float(each[:, 5].max()) for each in without.values()) < 1e-7
 assert max(float(each[:, 4].mean()) for each in without.values()) < 1e-3
 # The cached run, 16 texts of 128 tokens, agrees.
@@ -339,7 +341,8 @@ axes[1].set_title("Without: all collapse");
 # pretrained BERT without skip collapsing by layer 4 with MLP, by layer 5 without {cite}`dong2021`, the same picture as here.
 #
 # **LayerNorm** delays by a layer or two. But look at the left: with the skip, the model *without* LayerNorm falls to 0.35. Its tokens
-# are not equal; they share a large common part that LayerNorm would have kept in check. "Useless" it is not.
+# are not equal: they lie more than 50 times as far from each other as at the start. But what they share has grown faster still, and LayerNorm would have
+# kept that in check. "Useless" it is not.
 #
 # C7.2 speaks of depth 8. Without the skip, no variant of MiniLM needs 5. The paper's full BERT has 0.31 at layer 12 (figures); MiniLM
 # has 0.88 at layer 6. Different models, and a residual above one half is no law.
@@ -575,33 +578,37 @@ for groups in (2, 8, 32):
     def last(value, scores, norm=True, near=near):
         stack = shared_stack(48, value, scores=scores)
         found = rc.states(stack, near, skip=False, mlp=False, norm=norm)
-        return float(measures.rank_residual(found[-1, 0]))
+        rank = int(measures.numerical_rank(found[-1, 0], 0.01))
+        return float(measures.rank_residual(found[-1, 0])), rank
 
     step = rc.states(shared_stack(1, one_matrix), corners, skip=False, mlp=False)
     assert (step[1] - step[0]).abs().max() < 1e-9  # stationary
     rows[groups] = {
-        "rank": int(measures.numerical_rank(corners[0])),
         "LN": last(one_matrix, 1.0),
         "LN, values × 0.9": last(0.9 * one_matrix, 1.0),
         "no LN, values × 0.9": last(0.9 * one_matrix, 1.0, norm=False),
         "LN, scores / 4": last(one_matrix, 0.25),
         "LN, orthogonal values, scores / 4": last(turn, 0.25),
     }
-kept = pd.DataFrame(rows).T.rename_axis("groups")
-residuals = kept.drop(columns="rank").clip(lower=1e-12).map("{:.2g}".format)
-residuals.replace("1e-12", "< 1e-11").assign(rank=kept["rank"].astype(int))
+both = pd.DataFrame(rows).T.rename_axis("residual · rank")
+kept, ranks = both.map(lambda pair: pair[0]), both.map(lambda pair: pair[1])
+both.map(lambda pair: f"{max(pair[0], 1e-12):.1g} · {pair[1]}")
 
 # %%
 # LayerNorm alone keeps any rank here; the same weights without it do not.
+assert ranks["LN"].tolist() == [1, 7, 31]
 assert kept["LN"].min() > 0.99 and kept["LN, values × 0.9"].min() > 0.99
 assert kept["no LN, values × 0.9"].max() < 1e-9
 # It takes the right weights: with weak scores most groups merge.
 assert kept["LN, scores / 4"][2] > 0.99 and kept["LN, scores / 4"][32] < 1e-9
 
 # %% [markdown]
-# With these weights LayerNorm keeps ranks 1, 7 and 31 for 48 layers, without skip and without MLP, and heals the small error. Without it they are lost. "LayerNorm is useless"
-# is refuted by an example. But mind what the example needs: weights that are made for it, sharp enough. At a quarter of the scores only two
-# groups survive, and with orthogonal values (a rotation) the same. In MiniLM's own weights LayerNorm only delays.
+# ($10^{-12}$ stands for that or less.)
+#
+# With these weights LayerNorm keeps ranks 1, 7 and 31 (singular values above 1 % of the largest) for 48 layers, without skip and without MLP, and the
+# size of the values does not matter. Without LayerNorm all is lost. "LayerNorm is useless" is refuted by an example. But mind what the example needs:
+# weights that are made for it, and sharp enough. At a quarter of the scores only two groups survive, and the same with orthogonal values (a
+# rotation). In MiniLM's own weights LayerNorm only delays.
 #
 # ## Where this breaks
 #
@@ -640,17 +647,17 @@ axes[1].set_title("24 random layers", weight="normal");
 # It is above 0.5. So "attention without skip collapses doubly exponentially" is a statement about attention that reads *everything*. {cite:t}`wu2024a` prove the general form:
 # with masks collapse is exponential, and local masks slow it (abstract). A decoder, with its causal mask, does not fall under the cubic law at all.
 #
-# And where the *measure* breaks: a large residual does not mean that a state is of use. The window of 2 keeps neighbours apart and mixes away what is in each. In the other
-# direction, skip + MLP without LayerNorm had 0.35 because one common direction is long, not because tokens were lost. Read the residual
-# as a warning when it is tiny, and as little else.
+# And where the *measure* breaks: a large residual does not mean that a state is of use. With a window distant places stay apart; whether they still hold
+# what a task needs, the number does not say. In the other direction, skip + MLP without LayerNorm had 0.35 although its tokens had moved apart, because
+# what they share had grown more. Read the residual as a warning when it is tiny, and as little else.
 #
 # ## Since 2021
 #
 # - {cite:t}`noci2022`: with skips, correlation of tokens still grows with depth at the start unless branches are scaled by about $1/\sqrt L$; collapse
 #   makes the gradients of queries and keys vanish (abstract or transcript). You saw the first half.
 # - {cite:t}`wu2024a`: masks and LayerNorm change the picture (abstract or transcript). You saw both.
-# - {cite:t}`giorlandino2025`: one theory of rank collapse and of entropy collapse, the softmax that saturates (abstract). They are the two ends of the
-#   first log-log plot.
+# - {cite:t}`giorlandino2025`: one theory of rank collapse and of entropy collapse, the softmax that saturates (abstract). In our first
+#   log-log plot they are the left end and the right.
 # - {cite:t}`barbero2025`: sinks limit over-mixing (abstract or transcript). Supported in MiniLM.
 # - {cite:t}`wang2025`: attention with skip connections and no MLP, trained to near GPT-2 (abstract or transcript). The MLP is not required.
 #
@@ -716,25 +723,24 @@ check("7.1", residual, measures_the_distance)
 def one_layer(x, attention, feed_forward, norm_1, norm_2, skip, mlp, norm):
     """x: (texts, n, width). Returns the state after the layer."""
     ### BEGIN SOLUTION
-    blocks = [(attention, norm_1), (feed_forward, norm_2)]
-    for block, normalise in blocks if mlp else blocks[:1]:
+    for block, after in ((attention, norm_1), (feed_forward, norm_2))[: 1 + mlp]:
         x = x + block(x) if skip else block(x)
-        x = normalise(x) if norm else x
+        x = after(x) if norm else x
     return x
     ### END SOLUTION
 
 
+@torch.no_grad()
 def builds_the_layer(attempt):
     x, parts = hidden[:2, :16], rc.blocks(model.encoder.layer[0])
-    for skip, mlp, norm in COMBINATIONS:
-        on = {"skip": skip, "mlp": mlp, "norm": norm}
+    hints = {(0, 0, 1): "attention, then norm_1; norm_2 goes with the MLP"}
+    hints[0, 1, 1] = "each norm comes after its block, skip or not"
+    hints[1, 1, 0] = "the MLP reads and adds to what attention left"
+    for switches in [*hints, *COMBINATIONS]:
+        on = dict(zip(("skip", "mlp", "norm"), switches, strict=True))
         right = rc.states(model, x, layers=[0], **on)[-1]
-        with torch.no_grad():
-            found = attempt(x.clone(), *parts, **on)
-        hint = "the MLP reads, and skips from, what attention gave"
-        hint = "one switch off, the others must still act" if not mlp else hint
-        same = found.shape == right.shape and found.allclose(right, atol=1e-9)
-        assert same, f"wrong with {on}: {hint}"
+        hint = f"wrong with {on}: {hints.get(switches, 'look again')}"
+        assert attempt(x.clone(), *parts, **on).allclose(right), hint
 
 
 check("7.2", one_layer, builds_the_layer)
@@ -758,27 +764,25 @@ check("7.2", one_layer, builds_the_layer)
 def split_by_length(x, maps):
     """x: (d,); maps: L matrices (d, d). Returns L + 1 vectors, by path length."""
     ### BEGIN SOLUTION
-    parts, nothing = [x], torch.zeros_like(x)
+    parts = [x, *(0 * x for _ in maps)]
     for a in maps:
-        by, through = [*parts, nothing], [nothing, *(a @ p for p in parts)]
-        parts = [p + q for p, q in zip(by, through, strict=True)]
+        for k in range(len(maps), 0, -1):
+            parts[k] = parts[k] + a @ parts[k - 1]
     return parts
     ### END SOLUTION
 
 
 def counts_paths(attempt):
-    maps = a, b, c, d = [*measures.null_states(3, 3, samples=4, seed=73)]
-    x = whole = torch.ones(3, dtype=torch.float64)
-    for each in maps:
-        whole = whole + each @ whole
-    found = attempt(x, [*maps])
-    assert len(found) == 5, f"lengths 0 to 4 are 5 parts, not {len(found)}"
+    maps = a, b, c = [*measures.null_states(3, 3, samples=3, seed=73)]
+    found = attempt(x := torch.ones(3).double(), [*maps])
+    assert len(found) == 4, f"lengths 0 to 3 are 4 parts, not {len(found)}"
     assert found[0].allclose(x), "length 0 goes through nothing: it is x"
-    hint = "length 1 is the sum of all A x: does a path pass a layer twice?"
-    assert found[1].allclose((a + b + c + d) @ x), hint
-    hint = "length 4 is A_4 A_3 A_2 A_1 x: layer 1 comes first"
-    assert found[4].allclose(d @ c @ b @ a @ x), hint
-    assert sum(found).allclose(whole), "the parts do not add up"
+    assert found[1].allclose((a + b + c) @ x), "length 1: all A x, summed"
+    turned = (a @ (b + c) + b @ c) @ x
+    assert not found[2].allclose(turned), "layer 1 comes first: A_2 A_1 x"
+    right, hint = (b @ a + c @ (a + b)) @ x, "no path passes a layer twice"
+    assert found[2].allclose(right), f"length 2: {hint}, use the old parts"
+    assert found[3].allclose(c @ b @ a @ x), "length 3 is A_3 A_2 A_1 x"
 
 
 check("7.3", split_by_length, counts_paths)

@@ -147,7 +147,8 @@ def skeleton(notebook: NotebookNode) -> list[str]:
     for name, allowed in counted:
         if (count := _called(notebook, name)) not in allowed:
             found.append(f"{count} calls of {name}, expected {allowed.start} to {allowed.stop - 1}")
-    if not _called(notebook, "attention_explorer") + _called(notebook, "curve_explorer") + _called(notebook, "Figure"):
+    named = sum(_called(notebook, name) for name in ("attention_explorer", "curve_explorer", "Figure"))
+    if not named and not any(has_explorer(cell) for _, cell in code_cells(notebook)):
         found.append("no interactive figure")
     if len(notebook.cells) not in CELLS:
         found.append(f"{len(notebook.cells)} cells, expected {CELLS.start} to {CELLS.stop - 1}")
