@@ -1,0 +1,148 @@
+"""A body between new layers: which parameters form which group, what is trained, what stays; and the stored runs."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from tools.sweeps import transfer as script
+from utils import transfer, transfer_results
+from utils.models import MINILM_SHA256, load
+from utils.sweeps import sweep
+from utils.transfer_tasks import IGNORED, bit_memory, bit_xor, digits
+
+
+@pytest.fixture(scope="module")
+def net():
+    return transfer.Transferred(transfer.body("random small"), digits())
+
+
+def test_random_bodies_have_the_spread_they_promise_and_unit_norms():
+    trained, scaled, small = (transfer.body(kind, seed=1) for kind in transfer.BODIES)
+    pairs = zip(trained.named_parameters(), scaled.parameters(), small.parameters(), strict=True)
+    for (name, own), like, tiny in pairs:
+        if own.ndim == 2:
+            assert float(like.detach().std()) == pytest.approx(float(own.detach().std()), rel=0.05), name
+            assert abs(float(torch.corrcoef(torch.stack([own.flatten(), like.flatten()]).detach())[0, 1])) < 0.05
+            assert float(tiny.detach().std()) == pytest.approx(0.02, rel=0.1)
+        elif "LayerNorm.weight" in name:
+            assert (like == 1).all() and not (own == 1).all()
+
+
+def test_a_pretrained_body_computes_what_minilm_computes_even_in_training_mode():
+    model, _ = load("minilm")
+    vectors = torch.randn(2, 5, 384, generator=torch.Generator().manual_seed(0)) * 0.05
+    with torch.no_grad():
+        found = transfer.body("pretrained").train()(inputs_embeds=vectors).last_hidden_state
+        assert torch.equal(found, model(inputs_embeds=vectors).last_hidden_state)
+
+
+def test_groups_hold_every_parameter_once_and_have_the_sizes_of_the_formula(net):
+    found = [id(p) for group in transfer.GROUPS for p in transfer.parameters(net, [group])]
+    assert sorted(found) == sorted(id(p) for p in net.parameters())
+    expected = {"output": 384 * 10 + 10, "layernorm": 13 * 2 * 384, "input": 16 * 384 + 384, "positions": 4 * 384}
+    assert {name: n for name, n in transfer.sizes(net).items() if name in expected} == expected
+    assert transfer.train_only(net, transfer.RUNGS["+ positions"]) == sum(expected.values())
+
+
+@pytest.mark.parametrize("rung", ["+ LayerNorm", "input and output", "LayerNorm alone"])
+def test_training_moves_the_groups_of_the_rung_and_nothing_else(rung):
+    net = transfer.Transferred(transfer.body("pretrained"), digits())
+    before = {name: p.detach().clone() for name, p in net.named_parameters()}
+    chosen = {id(p) for p in transfer.parameters(net, transfer.RUNGS[rung])}
+    transfer.adapt(net, digits().first(40), transfer.RUNGS[rung], learning_rate=1e-3, steps=2)
+    for name, parameter in net.named_parameters():
+        assert torch.equal(parameter, before[name]) == (id(parameter) not in chosen), name
+
+
+def test_training_the_head_on_kept_features_equals_training_it_in_place():
+    task = digits().first(60)
+    kept, plain = (transfer.Transferred(transfer.body("pretrained"), task, seed=3) for _ in range(2))
+    transfer.adapt(kept, task, ["output"], learning_rate=1e-2, steps=5, every=5)
+    transfer.train_only(plain, ["output"])
+    inputs, targets = task.part("train")
+    generator, optimiser = (
+        torch.Generator().manual_seed(0),
+        torch.optim.AdamW(plain.output.parameters(), weight_decay=0),
+    )
+    for step in range(5):
+        rows = torch.randint(60, (transfer.BATCH,), generator=generator)
+        optimiser.param_groups[0]["lr"] = 1e-2 * min(1.0, (step + 1) / (transfer.WARMUP + 1))
+        loss = nn.functional.cross_entropy(plain(inputs=inputs[rows])[:, 0], targets[rows, 0])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert torch.allclose(kept.output.weight, plain.output.weight, atol=1e-5)
+
+
+def test_logits_are_read_where_the_task_says():
+    tasks = {digits(): (1, 10), digits(read=0): (1, 10), bit_xor(3): (3, 2), bit_memory(2, 6, 30): (6, 2)}
+    for task, shape in tasks.items():
+        net = transfer.Transferred(transfer.body("random small"), task)
+        with torch.no_grad():
+            states = net.body(inputs_embeds=net.input(task.inputs[:2])).last_hidden_state
+            features = net.features(task.inputs[:2])
+        assert net.head(features).shape == (2, *shape)
+        right = states[:, -task.read :] if task.read else states.mean(1, keepdim=True)
+        assert torch.equal(features, right)
+
+
+def test_hidden_targets_count_neither_in_loss_nor_in_accuracy():
+    logits = torch.tensor([[[5.0, 0.0], [0.0, 5.0]]])
+    targets = torch.tensor([[0, IGNORED]])
+    assert transfer.loss(logits, {"targets": targets}) < 0.01
+    constant = nn.Identity()
+    constant.forward = lambda inputs: logits
+    assert transfer.accuracy(constant, torch.zeros(1, 1), targets) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda net: transfer.body("trained"), "kind must be one of 'pretrained'"),
+        (lambda net: transfer.train_only(net, ["norms"]), "groups must be some of 'output'"),
+        (lambda net: transfer.parameters(net, []), "groups must be some of"),
+        (lambda net: transfer.Transferred(net.body, digits(), input_scale=0), "above 0"),
+        (lambda net: transfer_results.runs(colour=1), "no column 'colour'"),
+        (lambda net: transfer_results.runs(rung="attention"), "no stored run has"),
+        (lambda net: transfer_results.tuned(pd.DataFrame({"seed": [0]})), "lacks the column"),
+    ],
+)
+def test_what_does_not_fit_is_named(net, call, words):
+    with pytest.raises(ValueError, match=words):
+        call(net)
+
+
+def _table(validation: list[float], test: list[float]) -> pd.DataFrame:
+    rates = [1e-4, 1e-3, 1e-2]
+    fixed = {name: 0 for name in transfer_results.SETTING}
+    rows = [fixed | {"learning_rate": r, "seed": 0} for r in rates]
+    return pd.DataFrame(rows).assign(validation=validation, test=test)
+
+
+def test_the_learning_rate_is_chosen_on_the_validation_set():
+    chosen = transfer_results.tuned(_table([0.5, 0.7, 0.6], [0.5, 0.6, 0.9]))
+    assert chosen["test"].tolist() == [0.6]
+
+
+def test_rates_that_tie_leave_the_smallest():
+    chosen = transfer_results.tuned(_table([0.5, 0.7, 0.701], [0.1, 0.2, 0.3]))
+    assert chosen["learning_rate"].tolist() == [1e-3]
+
+
+def test_the_sweep_is_about_minilm_and_has_each_setting_with_three_seeds():
+    stored = sweep("transfer")
+    assert stored["made"]["model"] == MINILM_SHA256
+    known = {tuple(row[: len(script.KEY)]) for row in stored["rows"]}
+    expected = [setting for seed in range(3) for setting in script.settings(seed)]
+    assert not [s for s in expected if tuple(s[name] for name in script.KEY) not in known]
+
+
+def test_a_stored_run_comes_out_again():
+    rows = transfer_results.runs(body="random", rung="output", learning_rate=1e-2, seed=1).to_dict("records")
+    (row,) = ({name: r[name] for name in (*script.KEY, "test", "validation")} for r in rows)
+    again = script.run({name: row[name] for name in script.KEY})
+    assert again["test"] == pytest.approx(row["test"], abs=0.01)
+    assert again["validation"] == pytest.approx(row["validation"], abs=0.015)

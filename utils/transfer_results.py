@@ -1,0 +1,57 @@
+"""The stored runs of chapters 8 and 9 (data/sweeps/transfer.json), and a fair choice among learning rates."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from utils.sweeps import sweep_table
+
+SETTING = ["task", "body", "rung", "examples", "input_scale", "read", "steps"]
+USUAL = {"task": "digits", "examples": 1000, "input_scale": 0.02, "read": 1}
+RATE_ALIKE = 0.002  # validation accuracies closer than this are a tie: the smaller rate is taken
+
+
+def runs(**where: object) -> pd.DataFrame:
+    """Stored runs, a row each, of the usual setting (``USUAL``) unless told: ``runs(task="bit xor", read=5)``.
+
+    where: column → value, or None for every value. Raises ValueError for a column that is not there or if no run fits.
+    """
+    table = sweep_table("transfer")
+    chosen = USUAL | where
+    if wrong := [name for name in chosen if name not in table]:
+        raise ValueError(f"no column {wrong[0]!r}: the runs have {', '.join(table)}")
+    if where.get("task", "digits") != "digits":
+        chosen = {name: value for name, value in chosen.items() if name in where or name == "input_scale"}
+    for name, value in chosen.items():
+        table = table if value is None else table[table[name] == value]
+    if table.empty:
+        raise ValueError(f"no stored run has {', '.join(f'{k} = {v}' for k, v in chosen.items() if v is not None)}")
+    return table
+
+
+def tuned(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each setting only the runs at one learning rate: that with the best *validation* accuracy, mean of its seeds.
+
+    The test set has no say in the choice. Of rates that tie within ``RATE_ALIKE`` the smallest is taken.
+    """
+    need = {*SETTING, "learning_rate", "seed", "validation"}
+    if missing := sorted(need - set(table)):
+        raise ValueError(f"the table lacks the column {missing[0]!r}: pass the rows of runs()")
+    kept = []
+    for _, group in table.groupby(SETTING, sort=False):
+        known = group.groupby("learning_rate")["validation"].mean().sort_index()
+        best = known.index[(known >= known.max() - RATE_ALIKE).argmax()]
+        kept.append(group[group["learning_rate"] == best])
+    return pd.concat(kept)
+
+
+def summary(table: pd.DataFrame, by: list[str], value: str = "test") -> pd.DataFrame:
+    """Mean, lowest and highest ``value`` over seeds, and how many: one row for each combination of ``by``, in order."""
+    groups = table.groupby(by, sort=False)[value]
+    return groups.agg(mean="mean", lowest="min", highest="max", seeds="size")
+
+
+def with_spread(table: pd.DataFrame, by: list[str], value: str = "test") -> pd.Series:
+    """The same as words: "0.91 (0.90 to 0.93)", mean and range over seeds."""
+    found = summary(table, by, value)
+    return found.apply(lambda row: f"{row['mean']:.2f} ({row['lowest']:.2f} to {row['highest']:.2f})", axis=1)
