@@ -111,7 +111,7 @@ for name, (model, tokenizer, source, n) in cases.items():
     found = measures.head_roles(model, tokenizer, texts, counts=counts[source])
     labels[name] = found[found["kind"] == "encoder"]
 
-# %% mystnb={"figure": {"caption": "One dot a head, bar: mean. Left: share of rows whose largest weight lies on one neighbour, line at the paper's 0.9. Right: share of rows on the rarest token, minus what chance gives, line at 0.5. Two heads of MiniLM pass on the left. No head comes near on the right.", "name": "fig-classes-rules"}, "image": {"alt": "Two panels of dots for translator, translator untrained, MiniLM, MiniLM untrained. Left: translator up to 0.86, MiniLM up to 0.95, untrained below 0.1. Right: all dots between minus 0.05 and 0.2, the line at 0.5 is far away."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "One dot a head, bar: mean. Left: share of rows whose largest weight lies on one neighbour, line at the paper's 0.9. Right: share of rows on the rarest token, minus what chance gives, line at 0.5. Two heads of MiniLM pass on the left. No head comes near on the right.", "name": "fig-classes-rules"}, "image": {"alt": "Two panels of dots for translator, translator untrained, MiniLM, MiniLM untrained. Left: translator up to 0.85, MiniLM up to 0.95, untrained below 0.1. Right: all dots between minus 0.05 and 0.2, the line at 0.5 is far away."}} tags=["claim"]
 nulls = [name for name in cases if "untrained" in name]
 neighbour, rare = {}, {}
 for name, table in labels.items():
@@ -127,7 +127,8 @@ bars = ((neighbour, 0.9, "share of rows on one neighbour"),)
 bars += ((rare, 0.5, "share on the rarest token − chance"),)
 for ax, (groups, bar, x) in zip(axes, bars, strict=True):
     plots.strips(groups, x=x, null=nulls, reference=bar, ax=ax)
-figure.suptitle("Few heads pass the positional rule, none the rare-word rule");
+title = "Few heads pass the positional rule, none the rare-word rule"
+figure.suptitle(title, weight="bold");
 
 # %% tags=["claim"]
 roles = ["previous token", "next token", "rare", "sink", "unlabelled"]
@@ -153,7 +154,7 @@ by_role
 #
 # *Positional.* In MiniLM one head of layer 0 is a nearly perfect shift to the previous token and one of layer 1 to the next.
 # The second passes only because special tokens are left out as keys: with them it falls to about 0.8. The paper does not say
-# what it did with special tokens, so say what *you* did. The translator's best head reaches 0.86. Since the first token has no
+# what it did with special tokens, so say what *you* did. The translator's best head reaches 0.85. Since the first token has no
 # token before it, 0.94 is all there is; the rule asks for nearly all of that.
 #
 # *Rare word.* The paper has one such head in its first layer: 66 % of the rows on the rarest token on OpenSubtitles, on WMT more
@@ -210,14 +211,13 @@ mean = pd.DataFrame({name: table["gain"] for name, table in means.items()})
 voita = mean.loc[list(VOITA), "translator"]
 assert mean.loc[("det", "to governor"), "translator"] > 0.3
 assert mean.loc["pobj", "translator"].min() > 0.15 > 0.1 > voita.max()
-assert mean.loc["dobj", "MiniLM"].min() > 0.1
-assert mean.loc["nsubj", "MiniLM"].max() < 0.1
+minilm_gain = mean["MiniLM"]
+assert minilm_gain["dobj"].min() > 0.1 > minilm_gain["nsubj"].max()
 assert mean["untrained"].max() < 0
 figure, axes = plots.plt.subplots(1, 2, figsize=(7, 5.2), sharey=True)
 rows = [(r, d) for r in wanted for d in ("to governor", "to dependent")]
 grey = plots.colour("null")
 for ax, name in zip(axes, ("translator", "MiniLM"), strict=True):
-    base = means[name]["baseline"]
     for model, shade, mark in (("untrained", grey, "x"), (name, "C0", "o")):
         table = arcs[model]
         at = [
@@ -225,12 +225,13 @@ for ax, name in zip(axes, ("translator", "MiniLM"), strict=True):
             for each in zip(table["relation"], table["direction"])
         ]
         ax.scatter(table["share"], at, color=shade, marker=mark, s=20)
-    for y, each in enumerate(rows):
-        if each in base.index:
-            ax.plot([base[each]] * 2, [y - 0.35, y + 0.35], color=grey, lw=3)
+    base = means[name]["baseline"].reindex(rows)
+    ax.scatter(base, range(16), color=grey, marker="|", s=150, lw=3)
     ax.set(title=name, xlabel="share of arcs hit", xlim=(0, 1))
 axes[0].set_yticks(range(len(rows)), [" ".join(each) for each in rows])
 axes[0].invert_yaxis()
+title = "Heads find objects and nouns, not subjects"
+figure.suptitle(title, weight="bold");
 
 # %% [markdown]
 # Neither guess is safe. The note's pair falls apart: preposition and object passes in both models, subject and verb in neither.
@@ -238,8 +239,8 @@ axes[0].invert_yaxis()
 #
 # | | the paper, WMT (table 1) | MiniLM, here | translator, here |
 # |---|---|---|---|
-# | verb reads object (dobj, to dependent) | 78 against 41 | 58 against 40 | 35 against 45 |
-# | object reads verb (dobj, to governor) | 73 against 41 | 72 against 40 | 36 against 45 |
+# | verb reads object (dobj, to dependent) | 78 against 41 | 56 against 41 | 29 against 33 |
+# | object reads verb (dobj, to governor) | 73 against 41 | 73 against 41 | 33 against 33 |
 #
 # MiniLM is near the paper for one direction. Our translator has *no* head for any of the paper's four relations (nsubj, dobj,
 # amod, advmod). It has clear ones for relations outside them: determiner to noun (0.9 against 0.5), and preposition
@@ -306,7 +307,7 @@ live, steps = fit_gates(
 survive = {(head.layer, head.head) for head in live.open_heads()}
 stored = sweep("translator_gates")
 runs = {row["penalty"]: row for row in stored["gates"]}
-test = pair_batches(pieces, translation_pairs("test")[:200])
+test = pair_batches(pieces, translation_pairs("test")[:100])
 whole = token_losses(translator, test).mean
 with gated(tuned, live()):
     after = token_losses(tuned, test).mean
@@ -322,7 +323,7 @@ for index, (penalty, row) in enumerate(runs.items()):
         f"λ = {penalty:g}", (485, row["kept"] + 0.6), color=f"C{index % 4}"
     )
 ax.plot(steps["step"], steps["open"], color=plots.colour("text"), lw=3)
-ax.annotate("this notebook", (62, steps["open"].iloc[-1] + 4))
+ax.annotate("this notebook", (70, 24))
 ax.set(xlabel="step", ylabel="open gates of 48", xlim=(0, 570), ylim=(0, 51))
 ax.set_title("Gates close within a short stretch")
 assert 3 <= len(survive) <= 20  # the cached run has 10 after 61 steps
@@ -445,9 +446,9 @@ for seed in range(3):
 losses = {}  # of 10 heads, not tuned
 for name, order in picks.items():
     with ablated(translator, order[:38]):
-        losses[name] = token_losses(translator, test[:2]).mean
-print(f"whole model {whole:.1f} nats a token; 10 heads, not tuned:")
-print(", ".join(f"{name} {loss:.1f}" for name, loss in losses.items()))
+        losses[name] = token_losses(translator, test).mean
+print(f"whole model {whole:.2f} nats a token; 10 heads, not tuned:")
+print(", ".join(f"{name} {loss:.2f}" for name, loss in losses.items()))
 random_losses = [losses[f"random, {seed}"] for seed in range(3)]
 # Not tuned, importance is better than any random choice, and not lossless.
 assert whole + 0.15 < losses["absolute"] < min(random_losses) - 0.15
@@ -460,7 +461,7 @@ shown = shown.unstack("kept")
 shown.loc["gates"] = [None, None, runs[0.05]["bleu"], runs[0.02]["bleu"]]
 shown.round(1)
 
-# %% mystnb={"figure": {"caption": "BLEU of the translator with 30 (left) and 10 (right) encoder heads, before and after the same tuning. Lines of one kind: three random seeds. Dashed: all 48 heads after the same tuning. Before, choices differ by many points. After, by few.", "name": "fig-classes-choice"}, "image": {"alt": "Two panels of lines from before to after. With 30 heads: importance 32 to 34, random 27 to 31 rising to 33, signed 25 to 33; gates 33.6. With 10 heads lines start between 12 and 22 and end close together near 28 to 31; a dot for the gates at 30.9."}}
+# %% mystnb={"figure": {"caption": "BLEU of the translator with 30 (left) and 10 (right) encoder heads, before and after the same tuning. Lines of one kind: three random seeds. Dashed: all 48 heads after the same tuning. Before, choices differ by many points. After, by few.", "name": "fig-classes-choice"}, "image": {"alt": "Two panels of lines from before to after. With 30 heads: importance 32 to 34, random 27 to 31 rising to 33, signed 25 to 33; gates 33.6. With 10 heads lines start between 13 and 22 and end between 28 and 30; a dot for the gates at 30.9."}}
 called = {"absolute": ("importance", "C0"), "signed": ("signed", "C1")}
 called["random"] = ("random", plots.colour("null"))
 figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.8), sharey=True)
@@ -468,7 +469,7 @@ for ax, (kept, penalty) in zip(axes, ((30, 0.02), (10, 0.05)), strict=True):
     for row in table[table["kept"] == kept].itertuples():
         name, shade = called[row.order]
         ax.plot([0, 1], [row.before, row.after], "o-", ms=4, color=shade)
-        if row.order != "random" or row.seed == 0:
+        if row.order != "random" or row.seed == 2:
             place = {"ha": "right", "va": "center", "color": shade}
             ax.annotate(name, (-0.06, row.before), **place)
     bleu = runs[penalty]["bleu"]
@@ -481,6 +482,7 @@ axes[0].set_ylabel("BLEU")
 spread = table.groupby("kept")[["before", "after"]].agg(["min", "max"])
 spread = {w: spread[w, "max"] - spread[w, "min"] for w in ("before", "after")}
 assert (spread["after"] < spread["before"] / 2).all()
+figure.suptitle("Tuning repairs most of a bad choice", weight="bold");
 
 # %% [markdown]
 # About 2. Before tuning the choice is worth a lot: with 10 heads importance keeps 22 BLEU, random choices about 16, and *signed*
@@ -488,7 +490,7 @@ assert (spread["after"] < spread["before"] / 2).all()
 # heads importance is level with the gates. **Tuning repairs most of a bad choice.**
 #
 # So when a paper reports what a pruned model can still do, ask what a random choice could do after the same tuning. The gates
-# are best at 10 heads by about one BLEU, from one run each. The three random seeds span about one point, which is the only
+# are best at 10 heads by 0.7 BLEU, from one run each. The three random seeds span about one point, which is the only
 # measure of luck we have here.
 #
 # It also answers "skip fine-tuning of the unneeded heads" (C3.8). Which heads are unneeded is not known before: almost any 10 will do,
@@ -539,7 +541,7 @@ for penalty in (None, 0.02, 0.05, 0.1):
     does[len(kept)] = hc.best_functions(maps, few, shares, kept)
 pd.DataFrame(does).round(2)
 
-# %% mystnb={"figure": {"caption": "What the best head that is left does, in the tuned models. The previous token keeps its head throughout. The two grammatical functions are whole at 30 heads and nearly gone at 10. Gains are measured on the half of the sentences that did not choose the head.", "name": "fig-classes-functions"}, "image": {"alt": "Four lines over 48, 30, 10 and 6 heads kept. Previous token rises slightly from 0.86 to 0.92, next token stays near 0.7, determiner to noun falls from about 0.38 at 30 to 0.12 at 10, preposition to object from about 0.35 to 0.05."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "What the best head that is left does, in the tuned models. The previous token keeps its head throughout. The two grammatical functions are whole at 30 heads and nearly gone at 10. Gains are measured on the half of the sentences that did not choose the head.", "name": "fig-classes-functions"}, "image": {"alt": "Four lines over 48, 30, 10 and 6 heads kept. Previous token stays near 0.87, next token near 0.7, determiner to noun falls from 0.40 at 30 to 0.12 at 10, preposition to object from 0.32 to 0.10 and below 0."}} tags=["claim"]
 lines = pd.DataFrame(does).T
 assert 0.8 < lines.loc[48, "previous token"] < 0.9
 assert (lines["previous token"] > 0.8).all()
@@ -553,7 +555,7 @@ for index, (name, values) in enumerate(lines.items()):
     ax.annotate(name, (3.1, values.iloc[-1]), **place)
 ax.set_xticks(range(4), [str(n) for n in lines.index])
 ax.set(xlabel="encoder heads kept", ylabel="share or gain of the best head")
-ax.set(xlim=(-0.2, 5.2), ylim=(0, 1))
+ax.set(xlim=(-0.2, 5.2), ylim=(-0.1, 1))
 ax.set_title("In this run grammar goes, the previous token stays");
 
 # %% [markdown]
@@ -561,8 +563,8 @@ ax.set_title("In this run grammar goes, the previous token stays");
 # Heads without a label are kept less often than chance. Heads that look at themselves, and the syntactic ones, are not kept more often.
 #
 # In the paper, functions survive long, all of them at 17 heads (section 6.2.2). Ours do at 30. At 10 the heads of both grammatical
-# functions are closed. A head that looks at the next token takes over a little of determiner to noun, which stands next often enough.
-# Nothing takes over preposition to object.
+# functions are closed. A head that looks at the next token takes over a little of determiner to noun, since the noun often stands next.
+# Of preposition to object nothing is left at 6.
 #
 # ## Where this breaks
 #
@@ -592,7 +594,7 @@ for role in ["previous token", "next token", "same token", "syntactic"]:
         for each in draws
     ]
 
-# %% mystnb={"figure": {"caption": "Loss added by removing all heads of one role (large dots), without tuning; grey: five draws of as many other heads. Heads that look back one token cost several times what chance does. Heads that look at themselves, or along arcs, cost as much as any.", "name": "fig-classes-breaks"}, "image": {"alt": "Four rows: previous token, next token, same token, syntactic. In the first the large dot lies far to the right of the grey dots, near 0.5. In the others dot and grey dots overlap near 0."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Loss added by removing all heads of one role (large dots), without tuning; grey: five draws of as many other heads. Heads that look back one token cost several times what chance does. Heads that look at themselves, or along arcs, cost as much as any.", "name": "fig-classes-breaks"}, "image": {"alt": "Four rows: previous token, next token, same token, syntactic. In the first the large dot lies far to the right of the grey dots, near 0.25, all grey dots below 0.07. In the others dot and grey dots overlap near 0."}} tags=["claim"]
 ax = plots.plt.subplots(figsize=(6.5, 2.5))[1]
 for y, role in enumerate(cost):
     kind = "syntactic" if role == "syntactic" else "positional"
