@@ -56,7 +56,7 @@ def test_points_and_residual_are_those_of_python_for_every_combination(collapse)
                     assert found == pytest.approx([x, -y], abs=1e-5)
                 text = figure.locator(".readout").inner_text()
                 named = [n for n, on in zip(("skip", "MLP", "LayerNorm"), parts, strict=True) if on]
-                assert (" and ".join(named) or "alone") in text and f"after {depth} of 6" in text
+                assert (" + ".join(named) or "alone") in text and f"after {depth} of 6" in text
                 apart = "Tokens are apart" if parts[0] or depth == 0 else "qual"
                 assert apart in text
         seen.clean()

@@ -1,7 +1,7 @@
 // <collapse-explorer>: the tokens of a text as points, layer by layer, with skip, MLP and LayerNorm switched.
 // data: { title, hint, labels: [token], names: [part], parts: [on], depth }
 // arrays: points (8, layers + 1, n, 2), logs (8, layers + 1); combination = 4 · no skip + 2 · no MLP + 1 · no LayerNorm
-const REACH = 2.6, FLOOR = -12;
+const FLOOR = -12;
 const shownResidual = (log) => log <= FLOOR ? "below 10⁻¹²" : log > -2 ? (10 ** log).toFixed(log > -1 ? 2 : 3) : (10 ** log).toExponential(1).replace("e-", " · 10⁻").replace(/⁻(\d+)$/, (_, d) => "⁻" + [...d].map((c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]).join(""));
 
 class CollapseExplorer extends BookElement {
@@ -10,6 +10,7 @@ class CollapseExplorer extends BookElement {
     this.points = unpack(data.arrays.points);
     this.logs = unpack(data.arrays.logs);
     [, this.layers, this.n] = this.points.shape;
+    this.reach = 1.1 * this.points.reduce((most, v) => Math.max(most, Math.abs(v)), 0.1);
     this.parts = [...data.parts];
     this.depth = data.depth;
     const boxes = data.names.map((name, i) => {
@@ -18,9 +19,9 @@ class CollapseExplorer extends BookElement {
     });
     this.slider = el("input", { type: "range", min: 0, max: this.layers - 1, step: 1, value: this.depth, oninput: () => this.go(+this.slider.value) });
     this.output = el("output", { text: this.depth });
-    this.cloud = el("svg", { class: "cloud", viewBox: `${-REACH} ${-REACH} ${2 * REACH} ${2 * REACH}`, "aria-hidden": "true" });
-    this.ghosts = data.labels.map(() => el("circle", { class: "ghost", r: 0.04 }));
-    this.dots = data.labels.map((label) => el("circle", { class: /^\[.*\]$/.test(label) ? "dot special" : "dot", r: 0.065 }));
+    this.cloud = el("svg", { class: "cloud", viewBox: `${-this.reach} ${-this.reach} ${2 * this.reach} ${2 * this.reach}`, "aria-hidden": "true" });
+    this.ghosts = data.labels.map(() => el("circle", { class: "ghost", r: 0.016 * this.reach }));
+    this.dots = data.labels.map((label) => el("circle", { class: /^\[.*\]$/.test(label) ? "dot special" : "dot", r: 0.025 * this.reach }));
     this.words = data.labels.map((label) => el("text", { class: "word", text: label }));
     this.cloud.append(...this.ghosts, ...this.words, ...this.dots);
     this.curve = el("svg", { class: "curve", "aria-hidden": "true" });
@@ -32,10 +33,10 @@ class CollapseExplorer extends BookElement {
     this.readout = el("p", { class: "readout", "aria-live": "polite" });
     this.box.append(...data.title ? [el("p", { class: "title" }, ...rich(data.title))] : [], el("p", { class: "hint", text: data.hint }),
       el("div", { class: "options controls" }, el("fieldset", {}, el("legend", { text: "attention with" }), ...boxes),
-        el("label", {}, el("span", { class: "muted", text: "layer " }), this.slider, " ", this.output)),
+        el("label", {}, el("span", { class: "muted", text: "layers passed " }), this.slider, " ", this.output)),
       el("div", { class: "panes" },
-        el("div", { class: "pane" }, el("p", { class: "muted", text: "tokens around their mean; grey: where they began" }), this.cloud),
-        el("div", { class: "pane" }, el("p", { class: "muted", text: "residual by layer, logarithmic" }), this.curve)), this.readout);
+        el("div", { class: "pane" }, el("p", { class: "muted", text: "tokens; grey: at the start" }), this.cloud),
+        el("div", { class: "pane" }, el("p", { class: "muted", text: "residual by layers passed, logarithmic" }), this.curve)), this.readout);
   }
 
   go(depth) {
@@ -61,26 +62,26 @@ class CollapseExplorer extends BookElement {
   draw() {
     if (!this.box.clientWidth) return;
     const now = this.places(this.depth), first = this.places(0);
-    const put = (node, [x, y]) => { node.style.transform = `translate(${clamp(x, -REACH, REACH)}px, ${clamp(y, -REACH, REACH)}px)`; };
+    const put = (node, [x, y]) => { node.style.transform = `translate(${x}px, ${y}px)`; };
     now.forEach((place, i) => { put(this.dots[i], place); put(this.ghosts[i], first[i]); });
     this.write(now);
     this.output.textContent = this.depth;
     const log = this.log(this.depth), on = this.data.names.filter((_, i) => this.parts[i]);
     this.slider.setAttribute("aria-valuetext", `layer ${this.depth} of ${this.layers - 1}, residual ${shownResidual(log)}`);
     const say = log > Math.log10(0.5) ? "Tokens are apart." : log > -2 ? "Tokens are falling together." : log > -6 ? "One point: the tokens are nearly equal." : "Equal for all practical purposes.";
-    this.readout.replaceChildren(`Attention${on.length ? ` with ${on.join(" and ")}` : " alone"}, after ${this.depth} of ${this.layers - 1} layers: residual `,
+    this.readout.replaceChildren(`Attention${on.length ? ` with ${on.join(" + ")}` : " alone"}, after ${this.depth} of ${this.layers - 1} layers: residual `,
       el("b", { text: shownResidual(log) }), `. ${say}`);
     this.chart();
   }
 
   // Labels where they do not cover each other; none on a heap.
   write(now) {
-    const taken = [], size = 2 * REACH / Math.max(this.cloud.clientWidth, 1) * 11;
+    const taken = [], size = 2 * this.reach / Math.max(this.cloud.clientWidth, 1) * 11;
     this.words.forEach((word, i) => {
-      const [x, y] = now[i], wide = this.data.labels[i].length * 0.56 * size, left = x + wide + 0.15 > REACH ? x - wide - 0.1 : x + 0.1;
+      const [x, y] = now[i], wide = this.data.labels[i].length * 0.56 * size, gap = 0.04 * this.reach, left = x + wide + gap > this.reach ? x - wide - gap : x + gap;
       const box = [left, y - 0.6 * size, left + wide, y + 0.6 * size];
       const free = this.log(this.depth) > -1.2 && taken.every((o) => box[2] < o[0] || box[0] > o[2] || box[3] < o[1] || box[1] > o[3])
-        && now.every(([a, b], j) => j === i || a < box[0] - 0.05 || a > box[2] + 0.05 || b < box[1] || b > box[3]);
+        && now.every(([a, b], j) => j === i || a < box[0] - gap / 2 || a > box[2] + gap / 2 || b < box[1] || b > box[3]);
       if (free) taken.push(box);
       word.setAttribute("visibility", free ? "visible" : "hidden");
       word.setAttribute("font-size", size);
