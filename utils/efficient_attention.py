@@ -1,0 +1,107 @@
+"""Attention whose cost grows with n, not n²: windows, random features, masks of windows, global tokens and links.
+
+Shapes: queries, keys, values (..., n, d_head); masks (n, n), True where the query of a row may read a key.
+Windows are exact for their mask. Random features and feature maps approximate or replace softmax. Linformer's
+projection is in ``utils.low_rank``, feature maps in ``utils.fast_weights``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+
+def eager(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """softmax(Q Kᵀ / √d_head) V as it is written: all n² scores of a head are held."""
+    return (queries @ keys.mT / queries.shape[-1] ** 0.5).softmax(-1) @ values
+
+
+def window_mask(n: int, reach: int) -> Tensor:
+    """Each token reads itself and ``reach`` tokens on either side: (n, n)."""
+    place = torch.arange(n)
+    return (place[:, None] - place).abs() <= reach
+
+
+def global_mask(n: int, tokens: int) -> Tensor:
+    """The first ``tokens`` tokens read all and are read by all: (n, n)."""
+    chosen = torch.arange(n) < tokens
+    return chosen[:, None] | chosen
+
+
+def random_mask(n: int, links: int, seed: int = 0) -> Tensor:
+    """Each token reads ``links`` tokens drawn without repetition: (n, n), and ``links`` True in each row."""
+    generator = torch.Generator().manual_seed(seed)
+    chosen = torch.rand(n, n, generator=generator).topk(links, dim=-1).indices
+    return torch.zeros(n, n, dtype=torch.bool).scatter(-1, chosen, True)
+
+
+def windowed(queries: Tensor, keys: Tensor, values: Tensor, reach: int) -> Tensor:
+    """Attention under ``window_mask(n, reach)`` without an n × n matrix: n · 3 · reach scores a head.
+
+    Blocks of ``reach`` queries meet their own block of keys and its two neighbours; what is out of reach is masked.
+    Texts of any length: padded to whole blocks, and cut again. Source: blocks as in Longformer, Beltagy et al. 2020.
+    """
+    if reach < 1:
+        raise ValueError(f"reach must be at least 1 token on either side, got {reach}")
+    n, d = queries.shape[-2:]
+    more = -n % reach
+    blocks = (n + more) // reach
+    near = [pad(x, (0, 0, reach, reach + more)).unfold(-2, 3 * reach, reach).mT for x in (keys, values)]
+    q = pad(queries, (0, 0, 0, more)).unflatten(-2, (blocks, reach))  # (..., blocks, reach, d)
+    scores = q @ near[0].mT / d**0.5  # (..., blocks, reach, 3 · reach)
+    start = torch.arange(blocks)[:, None, None] * reach
+    i, j = start + torch.arange(reach)[:, None], start + torch.arange(-reach, 2 * reach)
+    allowed = ((i - j).abs() <= reach) & (j >= 0) & (j < n)
+    allowed |= i >= n  # padded queries read anything: their rows are cut off, and must not be empty
+    weights = scores.masked_fill_(~allowed, -torch.inf).softmax(-1)
+    return (weights @ near[1]).flatten(-3, -2)[..., :n, :]
+
+
+def from_features(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Attention with scores φ(q) · φ(k), summed over keys first: (..., n, d_head), without an n × n matrix.
+
+    queries, keys: after the feature map, (..., n, m), positive. Equal to ``fast_weights.linear_attention``, which
+    builds the matrix. Source: Katharopoulos et al. 2020 (arXiv 2006.16236).
+    """
+    return queries @ (keys.mT @ values) / (queries @ keys.sum(-2, keepdim=True).mT)
+
+
+def directions(m: int, d: int, seed: int = 0) -> Tensor:
+    """Random directions (m, d) for ``positive_features``: orthogonal within each block of d, of Gaussian lengths."""
+    if m < 1 or d < 1:
+        raise ValueError(f"m and d must be at least 1, got {m} and {d}")
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(2, -(-m // d), d, d, generator=generator)
+    turned = torch.linalg.qr(drawn[0]).Q * drawn[1].norm(dim=-1, keepdim=True)
+    return turned.flatten(0, 1)[:m]
+
+
+def positive_features(x: Tensor, w: Tensor) -> Tensor:
+    """Performer's features of queries or keys: (..., n, d_head) and directions (m, d_head) → (..., n, m), positive.
+
+    The mean of φ(q) · φ(k) over Gaussian w is e^(q·k/√d_head). Source: Choromanski et al. 2021 (FAVOR+).
+    """
+    if w.shape[-1] != x.shape[-1]:
+        raise ValueError(f"directions of width {w.shape[-1]} do not fit vectors of width {x.shape[-1]}")
+    x = x / x.shape[-1] ** 0.25
+    return (x @ w.mT - x.square().sum(-1, keepdim=True) / 2).exp() / len(w) ** 0.5
+
+
+def performer(queries: Tensor, keys: Tensor, values: Tensor, w: Tensor) -> Tensor:
+    """Softmax attention estimated with random directions w (m, d_head): (..., n, d_head).
+
+    Exponents are shifted so that none overflows: by the largest of a query, and by the largest of all keys of a head.
+    Both cancel in the normaliser.
+    """
+    scale = queries.shape[-1] ** -0.25
+    shifted = []
+    for x, dims in ((queries * scale, (-1,)), (keys * scale, (-2, -1))):
+        exponents = x @ w.mT - x.square().sum(-1, keepdim=True) / 2
+        shifted.append((exponents - exponents.amax(dims, keepdim=True)).exp())
+    return from_features(*shifted, values)
+
+
+def error(found: Tensor, exact: Tensor) -> Tensor:
+    """Relative error of outputs of a head, ‖found − exact‖ / ‖exact‖: (..., n, d_head) → (...)."""
+    return (found - exact).norm(dim=(-2, -1)) / exact.norm(dim=(-2, -1))
