@@ -16,7 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from utils.architectures import attentions
 from utils.attention.scope import evaluating
-from utils.heads import ablated
+from utils.heads import ablated, resolve
 from utils.heads.running import checked_batches
 
 IGNORED = -100  # label of padding
@@ -85,13 +85,27 @@ def token_losses(model: nn.Module, batches: Iterable[dict[str, Tensor]]) -> Loss
     return Losses(*(torch.cat(side) for side in padded))
 
 
+@torch.no_grad()
 def extra_losses(model: nn.Module, batches: Sequence[dict[str, Tensor]], removals: Iterable[Sequence]) -> list[float]:
-    """For each set of heads the loss without them minus the whole model's, in nats a token."""
-    full = token_losses(model, batches).mean
-    found = []
+    """For each set of heads the loss without them minus the whole model's, in nats a token.
+
+    The encoder runs once for all sets that leave it as it is.
+    """
+    removals = [resolve(model, heads) for heads in removals]
+    with evaluating(model):
+        read = [
+            {
+                "encoder_outputs": model.encoder(batch["input_ids"], batch["attention_mask"]),
+                "attention_mask": batch["attention_mask"],
+                "labels": batch["labels"],
+            }
+            for batch in checked_batches(batches)
+        ]
+    full, found = token_losses(model, read).mean, []
     for heads in removals:
+        changed = any(head.kind == "encoder" for head in heads)
         with ablated(model, heads):
-            found.append(token_losses(model, batches).mean - full)
+            found.append(token_losses(model, batches if changed else read).mean - full)
     return found
 
 

@@ -150,6 +150,7 @@ def test_extra_losses_are_differences_to_the_whole_model(translator):
     model, tokenizer = translator
     batches = ed.pair_batches(tokenizer, PAIRS)
     removals = [[Head(0, 1, "cross")], [Head(2, head, "cross") for head in range(8)]]
+    removals += [[Head(1, head, "encoder") for head in range(8)] + [Head(0, 0, "decoder")]]
     found = ed.extra_losses(model, batches, removals)
     for heads, extra in zip(removals, found, strict=True):
         with ablated(model, heads):
