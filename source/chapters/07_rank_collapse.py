@@ -347,7 +347,7 @@ axes[1].set_title("Without: all collapse");
 # are not equal: they lie more than 50 times as far from each other as at the start. But what they share has grown faster still, and LayerNorm would have
 # kept that in check. "Useless" it is not.
 #
-# C7.2 speaks of depth 8. Without the skip, no variant of MiniLM needs 5. The paper's full BERT has 0.31 at layer 12 (figures); MiniLM
+# C7.2 speaks of depth 8. Without the skip, no variant of MiniLM needs more than five. The paper's full BERT has 0.31 at layer 12 (figures); MiniLM
 # has 0.88 at its end. Different models, and a residual above one half is no law.
 #
 # What does such **surgery** mean? These weights were trained with all parts. Take one out and every layer reads what it has never seen: the
@@ -377,7 +377,7 @@ collapse_explorer(
 # %% [markdown]
 # ## At the start of training, and deep
 #
-# Grey in the last figure: without training the cliff is steeper still (residual 0.02 after *one* layer), and with the skip nothing
+# Grey in the figure with the two panels: without training the cliff is steeper still (residual 0.02 after *one* layer), and with the skip nothing
 # moves. Is a skip connection then a guarantee? BERT starts with weights of standard deviation 0.02, so small that attention adds next to
 # nothing to the stream. Take stacks of 48 layers, width 64, and choose the **gain**: 1 keeps the size of a row, BERT's start at MiniLM's width
 # corresponds to $0.02\sqrt{384} = 0.39$.
@@ -551,7 +551,7 @@ ax.set_title("Without the sink, tokens mix more");
 # %% [markdown]
 # They move further: by 0.25 of their length instead of 0.17, in 13 of 16 cases. (Cached, 128 tokens: 0.12 instead of 0.10. Untrained, where no sink is:
 # no change.) If the weight of [CLS] is *not* handed on to others, nothing changes: what [CLS] says does not matter here, only that weight rests there.
-# This supports "sinks limit mixing", in one model, on technical prose.
+# This supports "sinks limit mixing", in one model, on technical prose, and not in every case.
 #
 # It does not make sinks the guard against collapse. The residual of the whole model stays at 0.88. Without MLP it does fall, from 0.72 to 0.45.
 #
