@@ -1,5 +1,3 @@
-
-
 # %% [markdown]
 # # Heads of an encoder–decoder
 #
