@@ -220,10 +220,8 @@ grey = plots.colour("null")
 for ax, name in zip(axes, ("translator", "MiniLM"), strict=True):
     for model, shade, mark in (("untrained", grey, "x"), (name, "C0", "o")):
         table = arcs[model]
-        at = [
-            rows.index(each)
-            for each in zip(table["relation"], table["direction"])
-        ]
+        places = zip(table["relation"], table["direction"], strict=True)
+        at = [rows.index(place) for place in places]
         ax.scatter(table["share"], at, color=shade, marker=mark, s=20)
     base = means[name]["baseline"].reindex(rows)
     ax.scatter(base, range(16), color=grey, marker="|", s=150, lw=3)
@@ -493,8 +491,8 @@ figure.suptitle("Tuning repairs most of a bad choice", weight="bold");
 # are best at 10 heads by 0.7 BLEU, from one run each. The three random seeds span about one point, which is the only
 # measure of luck we have here.
 #
-# It also answers "skip fine-tuning of the unneeded heads" (C3.8). Which heads are unneeded is not known before: almost any 10 will do,
-# after tuning, and none before it.
+# It also answers "skip fine-tuning of the unneeded heads" (C3.8). Which heads are unneeded is not known before: 10 heads of almost any
+# choice do after tuning, and none does without it.
 #
 # :::{div} speaker-notes
 # 10 minutes from the gates to here. Show the left ends of the lines first and let the class rank the methods; then the right ends.
