@@ -1,9 +1,8 @@
 """A tiny attention-only model, a task that needs two layers of it, and scores that show its heads form while it trains.
 
 The task repeats a random segment of random length. To continue the second copy, find the earlier copy of the present
-token and read what came after it. Two heads do that together (Elhage et al. 2021; Olsson et al. 2022, arXiv
-2209.11895): one in the first layer looks at the previous token, one in the second layer, the induction head, at the
-token after an earlier copy.
+token and read what came after it. Two heads do that together (Olsson et al. 2022, arXiv 2209.11895): one in the first
+layer looks at the previous token, one in the second layer, the induction head, at the token after an earlier copy.
 """
 
 from __future__ import annotations

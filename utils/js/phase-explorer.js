@@ -51,7 +51,8 @@ class PhaseExplorer extends BookElement {
     });
     const count = data.x.length, last = data.x[count - 1], px = (x) => 30 + 600 * x / last, py = (y) => 150 - 140 * y;
     const colours = ["ink", "query", "value"], dashes = [null, "7 4", "2 3"];
-    const text = (x, y, label, anchor = "middle") => el("text", { x, y, "text-anchor": anchor, text: label });
+    const size = 13 * clamp(640 / (this.chart.clientWidth || 640), 1, 1.7);
+    const text = (x, y, label, anchor = "middle") => el("text", { x, y, "font-size": size, "text-anchor": anchor, text: label });
     const line = (k) => Array.from({ length: count }, (_, i) => `${i ? "L" : "M"}${px(data.x[i]).toFixed(1)} ${py(this.lines[k * count + i]).toFixed(1)}`).join("");
     this.chart.replaceChildren(el("rect", { class: "ground", x: 0, y: 0, width: 640, height: 170 }),
       el("path", { class: "axis", d: `M30 ${py(1)}V${py(0)}H630` }), text(26, py(0), "0", "end"), text(26, py(1) + 8, "1", "end"),
@@ -72,7 +73,7 @@ PhaseExplorer.style = `
   .ramp { display: inline-block; width: 3.5em; height: .8em; vertical-align: baseline; outline: 1px solid color-mix(in srgb, var(--null) 45%, transparent); }
   .key { display: inline-block; width: 1.8em; vertical-align: middle; }
   svg { display: block; width: 100%; max-width: 44rem; margin-top: .6em; cursor: ew-resize; touch-action: pan-y; }
-  text { fill: var(--null); font-size: 13px; }
+  text { fill: var(--null); }
   .ground { fill: transparent; }
   .axis { fill: none; stroke: var(--null); }
   .line { fill: none; stroke-width: 2.2; }
