@@ -55,3 +55,15 @@ def with_spread(table: pd.DataFrame, by: list[str], value: str = "test") -> pd.S
     """The same as words: "0.91 (0.90 to 0.93)", mean and range over seeds."""
     found = summary(table, by, value)
     return found.apply(lambda row: f"{row['mean']:.2f} ({row['lowest']:.2f} to {row['highest']:.2f})", axis=1)
+
+
+def by_seed(**where: object) -> pd.Series:
+    """Test accuracies of stored runs at their best rate, indexed by seed; ``where`` as in ``runs``, for one setting.
+
+    Raises ValueError if the runs are of several settings.
+    """
+    table = tuned(runs(**where))
+    if len(table[SETTING].drop_duplicates()) > 1:
+        differ = [name for name in SETTING if table[name].nunique() > 1]
+        raise ValueError(f"these runs differ in {', '.join(differ)}: name one value of each")
+    return table.set_index("seed")["test"]

@@ -136,7 +136,7 @@ def test_the_sweep_is_about_minilm_and_has_each_setting_with_three_seeds():
     stored = sweep("transfer")
     assert stored["made"]["model"] == MINILM_SHA256
     known = {tuple(row[: len(script.KEY)]) for row in stored["rows"]}
-    expected = [setting for seed in range(3) for setting in script.settings(seed)]
+    expected = [setting for seed in range(3) for part in (script.solved, script.settings) for setting in part(seed)]
     assert not [s for s in expected if tuple(s[name] for name in script.KEY) not in known]
 
 
@@ -146,3 +146,36 @@ def test_a_stored_run_comes_out_again():
     again = script.run({name: row[name] for name in script.KEY})
     assert again["test"] == pytest.approx(row["test"], abs=0.01)
     assert again["validation"] == pytest.approx(row["validation"], abs=0.015)
+
+
+def test_accuracies_of_one_setting_come_by_seed_and_of_two_are_refused():
+    found = transfer_results.by_seed(body="pretrained", rung="output")
+    assert list(found.index) == [0, 1, 2] and found.between(0, 1).all()
+    with pytest.raises(ValueError, match="differ in rung"):
+        transfer_results.by_seed(body="pretrained", rung=None)
+
+
+def test_a_small_random_body_hands_the_patches_on_and_the_others_do_not():
+    """Why its solved head is good and its trained head is not (chapter 8)."""
+    task, kept = digits(), {}
+    for kind in transfer.BODIES:
+        net = transfer.Transferred(transfer.body(kind), task)
+        with torch.no_grad():
+            vectors = net.input(task.inputs[:100])
+            start, end = net.body.embeddings(inputs_embeds=vectors), net.body(inputs_embeds=vectors).last_hidden_state
+        centred = (start - start.mean(0), end - end.mean(0))
+        kept[kind] = float(torch.cosine_similarity(*centred, dim=-1).mean())
+    assert kept["random small"] > 0.85
+    assert max(kept["pretrained"], kept["random"]) < 0.5
+
+
+def test_a_solved_head_beats_a_stepped_one_and_needs_one_output():
+    task = digits().first(200)
+    net = transfer.Transferred(transfer.body("random small"), task)
+    before = net.output.weight.clone()
+    solved = transfer.solved_head(net, task)
+    assert torch.equal(net.output.weight, before) and solved["trained"] == 3850
+    stepped = transfer.adapt(net, task, ["output"], learning_rate=1e-3, steps=20)
+    assert solved["test"] > stepped["test"] + 0.1
+    with pytest.raises(ValueError, match="'bit xor' has 3"):
+        transfer.solved_head(transfer.Transferred(transfer.body("random small"), bit_xor(3)), bit_xor(3))
