@@ -138,8 +138,13 @@ def counted_flops(call: Callable[[], object]) -> int:
 
 
 def slopes(n: Sequence[float], values: Sequence[float]) -> np.ndarray:
-    """Slope between neighbouring points in a log–log plot, (points − 1,): 1 is linear in n, 2 quadratic."""
-    return np.diff(np.log(values)) / np.diff(np.log(n))
+    """Slope between neighbouring points in a log–log plot, (points − 1, ...): 1 is linear in n, 2 quadratic.
+
+    values: (points,) or (points, series).
+    """
+    values = np.log(np.asarray(values, dtype=float))
+    steps = np.diff(np.log(n)).reshape(-1, *[1] * (values.ndim - 1))
+    return np.diff(values, axis=0) / steps
 
 
 def crossover(n: Sequence[float], ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -19,6 +19,8 @@ def eager(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 def window_mask(n: int, reach: int) -> Tensor:
     """Each token reads itself and ``reach`` tokens on either side: (n, n)."""
+    if reach < 0:
+        raise ValueError(f"reach is the number of tokens on either side, not negative, got {reach}")
     place = torch.arange(n)
     return (place[:, None] - place).abs() <= reach
 
@@ -31,9 +33,24 @@ def global_mask(n: int, tokens: int) -> Tensor:
 
 def random_mask(n: int, links: int, seed: int = 0) -> Tensor:
     """Each token reads ``links`` tokens drawn without repetition: (n, n), and ``links`` True in each row."""
+    if not 0 <= links <= n:
+        raise ValueError(f"links must be from 0 to {n}, the number of tokens, got {links}")
     generator = torch.Generator().manual_seed(seed)
     chosen = torch.rand(n, n, generator=generator).topk(links, dim=-1).indices
     return torch.zeros(n, n, dtype=torch.bool).scatter(-1, chosen, True)
+
+
+def layers_needed(allowed: Tensor) -> int:
+    """Layers until every token can have heard of every other one, each layer reading under one mask (n, n).
+
+    Raises ValueError when some never can.
+    """
+    reached = torch.eye(len(allowed))
+    for count in range(len(allowed)):
+        if reached.all():
+            return count
+        reached = ((allowed.float() @ reached + reached) > 0).float()
+    raise ValueError("with this mask some tokens never hear of some others: let each token read a neighbour")
 
 
 def windowed(queries: Tensor, keys: Tensor, values: Tensor, reach: int) -> Tensor:

@@ -19,6 +19,7 @@ from utils.training import fit
 
 NAME = "length_extrapolation"
 TRAINED, READ, BLOCK = 64, 512, 16
+LONGER = 256  # training texts of a comparison: is there anything to gain from more context?
 SEEDS = (0, 1, 2)
 STEPS, RATE, WARMUP, BATCH = 600, 3e-3, 50, 16
 
@@ -33,11 +34,11 @@ def losses(model: lm.TinyLanguageModel, ids: torch.Tensor) -> dict[str, list[flo
     return {name: [round(float(v), 4) for v in lm.by_blocks(found, BLOCK)] for name, found in readings.items()}
 
 
-def run(positions: str, seed: int, train: torch.Tensor, ids: torch.Tensor) -> dict:
-    """One model from its seed to its row."""
+def run(positions: str, seed: int, train: torch.Tensor, ids: torch.Tensor, trained: int = TRAINED) -> dict:
+    """One model from its seed to its row; ``trained``: characters of a training text, as many texts as fill a batch."""
     began = time.process_time()
     model = lm.TinyLanguageModel(positions, seed=seed)
-    drawer = lm.batches(train, TRAINED, BATCH)
+    drawer = lm.batches(train, trained, BATCH * TRAINED // trained)
     history = fit(model, drawer, lm.mean_loss, steps=STEPS, learning_rate=RATE, warmup=WARMUP, seed=seed)
     row = {"positions": positions, "seed": seed, "training": round(history.final_loss(), 4)} | losses(model, ids)
     print(row, f"{time.process_time() - began:.0f} s", flush=True)
@@ -48,16 +49,25 @@ def main() -> None:
     torch.set_num_threads(1)
     train, test = lm.corpus()
     ids = lm.windows(test, READ, 2 * READ)
-    facts = {"seeds": SEEDS, "trained": TRAINED, "read": READ, "block": BLOCK, "steps": STEPS, "rate": RATE}
+    facts = {
+        "seeds": SEEDS,
+        "trained": TRAINED,
+        "longer": LONGER,
+        "read": READ,
+        "block": BLOCK,
+        "steps": STEPS,
+        "rate": RATE,
+    }
     facts |= {"warmup": WARMUP, "batch": BATCH, "windows": len(ids), "characters": [len(train), len(test)]}
     facts |= {"parameters": sum(p.numel() for p in lm.TinyLanguageModel("none").parameters())}
-    rows = sweep(NAME)["runs"] if (FOLDER / f"{NAME}.json").is_file() else []
-    done = {(row["positions"], row["seed"]) for row in rows}
-    for seed in SEEDS:
-        for positions in lm.POSITIONS:
-            if (positions, seed) not in done:
-                rows.append(run(positions, seed, train, ids))
-                write(NAME, {"made": made(NAME, **facts), "runs": rows})
+    earlier = sweep(NAME) if (FOLDER / f"{NAME}.json").is_file() else {}
+    runs, longer = earlier.get("runs", []), earlier.get("longer", [])
+    wanted = [(runs, positions, seed, TRAINED) for seed in SEEDS for positions in lm.POSITIONS]
+    wanted += [(longer, "relative", seed, LONGER) for seed in SEEDS]
+    for rows, positions, seed, trained in wanted:
+        if (positions, seed) not in {(row["positions"], row["seed"]) for row in rows}:
+            rows.append(run(positions, seed, train, ids, trained))
+            write(NAME, {"made": made(NAME, **facts), "runs": runs, "longer": longer})
 
 
 if __name__ == "__main__":
