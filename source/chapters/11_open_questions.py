@@ -422,7 +422,7 @@ for i, (name, line) in enumerate(shared.items()):
     ax.text(980, line[960], name, color=shade, va="center")
 ax.set(xlabel="tokens counted", ylabel="nats", xlim=(0, 1180), ylim=(0, None))
 ax.set_title("Few counts make information")
-shared.round(2)
+print(shared.round(2))
 
 # %% [markdown]
 # *Trap 1.* Entropy grows by 1.4 nats with the length of the text alone. Divided by $\log n$ it stays near 0.6, so that
@@ -502,7 +502,7 @@ x, title = (
 title = f"{title}, below a low ceiling"
 plots.strips(agree, x=x, title=title, null=["attention, shuffled"], reference=0)
 print({f"cosine, {k} maps": round(v, 1) for k, v in cosine.items()})
-means.round(1) + 0.0
+print(means.round(1) + 0.0)
 
 # %% [markdown]
 # Both sides find support. Attention received does say something: 0.5, against 0.1 for shuffled weights and 0.1 in an

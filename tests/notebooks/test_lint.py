@@ -130,6 +130,14 @@ def test_a_picture_needs_alt_caption_and_an_assertion(cells, complaints):
     assert all(word in text for word, text in zip(complaints, found, strict=True))
 
 
+def test_a_named_figure_stands_alone_among_the_outputs():
+    shown = picture(figure=GOOD["figure"] | {"name": "fig-a"}, image=GOOD["image"])
+    assert lint.figures(new_notebook(cells=[shown, cell("assert a")])) == []
+    shown.outputs.append(new_output("execute_result", data={"text/html": "<table></table>"}))
+    (found,) = lint.figures(new_notebook(cells=[shown, cell("assert a")]))
+    assert "more than its figure" in found
+
+
 def test_an_interactive_figure_needs_an_assertion():
     shown = cell("curve_explorer(a)")
     shown.outputs = [new_output("execute_result", data={"text/html": "<curve-explorer></curve-explorer>"})]

@@ -117,6 +117,8 @@ def figures(notebook: NotebookNode) -> list[str]:
             found.append(f"the picture of code cell {number} has no alt text (mystnb.image.alt)")
         if has_image(cell) and not settings.get("figure", {}).get("caption", "").strip():
             found.append(f"the picture of code cell {number} has no caption (mystnb.figure.caption)")
+        if settings.get("figure", {}).get("name") and sum("data" in output for output in cell.outputs) > 1:
+            found.append(f"code cell {number} shows more than its figure, whose name the site would use twice")
         near = cells[max(0, number - 3) : number + 2]
         if (has_image(cell) or has_explorer(cell)) and not any(map(has_assertion, near)):
             found.append(f"no assertion stands in or beside code cell {number}, which draws a figure")
