@@ -157,6 +157,11 @@ def test_a_card_links_a_chapter_exactly_when_there_is_one():
     assert linked == {f"{name}.html" for name in planned & set(DOCUMENTS)}
 
 
+def test_every_chapter_belongs_to_an_insight():
+    planned = {entry.get("chapter") for entry in claims.load()["insights"]}
+    assert [name for name in DOCUMENTS if name.startswith("chapters/") and name not in planned] == []
+
+
 def test_every_glossary_term_has_a_korean_one():
     glossary = page(html() / "pages" / "glossary.html").select_one("dl.glossary")
     kinds = [part.name for part in glossary.find_all(["dt", "dd"], recursive=False)]
