@@ -1,6 +1,7 @@
 """Helpers that every notebook shares. Where to find what:
 
 models, corpora, translator     models and texts that need no network; a translation Transformer to read
+parses                          sentences of those texts with their dependencies
 attention                       maps of any model, their statistics, rollout, attention from scratch
 measures                        numbers about weights, maps and states, each with its null model (the door to
                                 asymmetry, spectra, nulls, roles, dependencies, similarity)
