@@ -11,9 +11,13 @@ from safetensors.torch import load
 from scipy.stats import hypergeom
 from torch import Tensor, nn
 
-from utils.attention import AttentionMaps, attention_maps, head_statistics
+from utils.attention import AttentionMaps, head_statistics
+from utils.attention.inputs import encoder_decoder, inputs_for, longest, start_of_decoder
+from utils.attention.reading import Plan
+from utils.attention.scope import extracting
 from utils.attention.statistics import Reading
-from utils.dependencies import dependency_scores
+from utils.attention.tokens import Encoded, encode
+from utils.dependencies import Parse, dependency_scores
 from utils.heads import Head
 from utils.parses import Parsed
 from utils.pruning import order_by
@@ -50,15 +54,48 @@ def neighbour_shares(model: nn.Module, tokenizer, texts: Sequence[str]) -> pd.Da
     return frame.loc[frame["kind"] != "cross", ["kind", "layer", "head", *columns]].reset_index(drop=True)
 
 
-def word_maps(model: nn.Module, tokenizer, sentences: Iterable[Parsed]) -> list[AttentionMaps]:
+def word_maps(model: nn.Module, tokenizer, sentences: Iterable[Parsed], *, size: int = 16) -> list[AttentionMaps]:
     """The encoder's maps between words, without special tokens, of each parsed sentence.
 
-    An encoder–decoder gets a full stop as its target, so that it need not translate first.
+    The same as ``attention_maps(…)["encoder"].without_special().words()``, with ``size`` sentences in one pass of the
+    model. The decoder of an encoder–decoder reads its start token only. Raises ValueError for a model without encoder.
     """
-    target = {"target": "."} if getattr(model.config, "is_encoder_decoder", False) else {}
-    return [
-        attention_maps(model, tokenizer, each.text, **target)["encoder"].without_special().words() for each in sentences
-    ]
+    sentences, maps = list(sentences), []
+    with extracting(model):
+        limit = longest(model, tokenizer)
+        texts = [encode(tokenizer, each.text, limit) for each in sentences]
+        start = [start_of_decoder(model)] if encoder_decoder(model) else None
+        plan = Plan.of(model, inputs_for(model, texts[:1], start))
+        if "encoder" not in plan.heads:
+            raise ValueError(f"{type(model).__name__} has no encoder: its words read the words before them only")
+        wanted = plan.checked({"encoder": range(len(plan.heads["encoder"]))})
+        for first in range(0, len(texts), size):
+            part = texts[first : first + size]
+            layers = plan.read(model, inputs_for(model, part, start and start * len(part)), wanted)["encoder"]
+            for row, text in enumerate(part):
+                n = len(text)
+                weights = torch.stack([layer[row, :, :n, :n] for layer in layers]).float()
+                maps.append(_map(weights, text, wanted["encoder"]).without_special().words())
+    return maps
+
+
+def _map(weights: Tensor, text: Encoded, layers: list[int]) -> AttentionMaps:
+    """Maps of an encoder (layers, heads, n, n) with the labels of their text."""
+    special = torch.tensor(text.special)
+    return AttentionMaps(
+        weights=weights,
+        queries=list(text.labels),
+        keys=list(text.labels),
+        layers=layers,
+        kind="encoder",
+        query_words=list(text.words),
+        key_words=list(text.words),
+        special_queries=special,
+        special_keys=special,
+        notices=list(text.notices),
+        query_word_labels=list(text.word_labels),
+        key_word_labels=list(text.word_labels),
+    )
 
 
 def on_halves(
@@ -75,12 +112,7 @@ def on_halves(
     the gain on the half that chose, which flatters. least: relations with fewer arcs in a half are left out. heads:
     (layer, head) pairs to choose from, by default all. Raises ValueError for fewer than two sentences.
     """
-    maps, sentences = list(maps), list(sentences)
-    if len(maps) != len(sentences) or len(maps) < 2:
-        raise ValueError(f"as many maps as sentences are needed, two at least, got {len(maps)} and {len(sentences)}")
-    middle = len(maps) // 2
-    cuts = (slice(0, middle), slice(middle, None))
-    tables = [dependency_scores(maps[cut], [each.parse for each in sentences[cut]], least=least) for cut in cuts]
+    tables = _halves(maps, sentences, least)
     if heads is not None:
         wanted = set(heads)
         of_table = [[place in wanted for place in zip(t["layer"], t["head"], strict=True)] for t in tables]
@@ -95,6 +127,31 @@ def on_halves(
         folds.append(best.assign(fold=fold))
     columns = [*PLACE, "fold", "layer", "head", "arcs", "share", "baseline", "gain", "gain_chosen"]
     return pd.concat(folds, ignore_index=True)[columns].sort_values([*PLACE, "fold"], ignore_index=True)
+
+
+def syntactic_heads(
+    maps: Sequence[AttentionMaps], sentences: Sequence[Parsed], *, least: int = 30, margin: float = 0.1
+) -> pd.DataFrame:
+    """Heads that beat the best fixed offset by ``margin`` on *both* halves of the sentences, for one relation at least.
+
+    A row a head, relation and direction: relation, direction, layer, head, gain (the smaller of the two). Punctuation
+    does not count. least: relations with fewer arcs in a half are left out.
+    """
+    first, second = _halves(maps, sentences, least)
+    both = first.merge(second, on=WHOSE, suffixes=("", "_again"))
+    both["gain"] = both[["gain", "gain_again"]].min(axis=1)
+    passes = both[(both["gain"] >= margin) & (both["relation"] != "punct")]
+    return passes[[*PLACE, "layer", "head", "gain"]].sort_values([*PLACE, "layer", "head"], ignore_index=True)
+
+
+def _halves(maps: Sequence[AttentionMaps], sentences: Sequence[Parsed], least: int) -> list[pd.DataFrame]:
+    """The table of ``dependency_scores`` of the first half of the sentences, and that of the second."""
+    maps, sentences = list(maps), list(sentences)
+    if len(maps) != len(sentences) or len(maps) < 2:
+        raise ValueError(f"as many maps as sentences are needed, two at least, got {len(maps)} and {len(sentences)}")
+    middle = len(maps) // 2
+    cuts = (slice(0, middle), slice(middle, None))
+    return [dependency_scores(maps[cut], [each.parse for each in sentences[cut]], least=least) for cut in cuts]
 
 
 def tuned_by_gates(model: nn.Module, penalty: float) -> tuple[nn.Module, Tensor]:
@@ -145,7 +202,9 @@ def best_functions(
     fixed offset, the mean of both folds of ``on_halves``.
     """
     kept = [tuple(each) for each in kept]
-    gain = on_halves(maps, sentences, least=20, heads=kept).groupby(PLACE)["gain"].mean()
+    arcs = [[arc for arc in each.parse.arcs if arc.relation in ("det", "pobj")] for each in sentences]
+    few = [Parsed(each.text, Parse(each.parse.words, two)) for each, two in zip(sentences, arcs, strict=True)]
+    gain = on_halves(maps, few, least=20, heads=kept).groupby(PLACE)["gain"].mean()
     there = shares[shares["kind"] == "encoder"].set_index(["layer", "head"]).loc[kept]
     return {
         "previous token": float(there["previous"].max()),
