@@ -2,8 +2,11 @@
 # # Head classes and pruning
 #
 # **The insight.** Some heads do something that you can read off: they look at a neighbour, or along a grammatical arc.
-# Most heads pass no such rule. And most can be removed, once gates are trained and the rest is tuned. How many, and at
-# what price, is a number to measure; the course note's "17 of 48 heads, 97 %" is not it.
+# Most heads pass no such rule. In the paper's translator most could be removed at almost no cost. In our small one
+# keeping 10 of 48 costs 4 BLEU, and tuning matters more than which heads go.
+#
+# "The note" is the course note whose claims this book checks. Its "17 of 48 heads, 97 %" is corrected below. How each
+# source was read ("primary", "transcript") and what UNCONFIRMED means is explained in [evidence](../pages/evidence.md).
 
 # %% tags=["hide-input"]
 import copy
@@ -39,15 +42,15 @@ claims.card(3)
 # - **explain** how a gate learns to close, and train gates on a translator;
 # - **judge** a pruning result: how many heads of how many, at what price, tuned or not, against which other choice.
 #
-# Reading takes about 35 minutes, running about half a minute. Five runs of gates, two with other seeds, pruning curves and the
-# tuning of other choices are cached (`data/sweeps/`). Roles, dependencies, a short run of gates and all losses without
-# tuning run live.
+# Reading takes about 35 minutes, running about half a minute. Long runs are cached (`data/sweeps/`): gates at five
+# penalties, two with other seeds, pruning curves, the tuning of other choices. Roles, dependencies, a short run of
+# gates and all losses without tuning run live.
 #
 # ## What a rule looks at
 #
 # A role, by rule, says where the *largest* weight of a row falls. It ignores how large it is. Four heads of MiniLM:
 
-# %% mystnb={"figure": {"caption": "Four heads of MiniLM on one sentence; a dot marks the largest weight of a row among ordinary tokens. Two look at a neighbour, whatever the words. The third finds the verb from its object (door reads opens). The fourth gives its weight to [CLS], so its dots mean little.", "name": "fig-classes-four"}, "image": {"alt": "Four square maps of the tokens CLS, the, key, opens, the, door, SEP with one dot a row. The first has dots one place left of the diagonal, the second one place right, the third a dot in the row of door at opens, the fourth a dark column at CLS."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Four heads of MiniLM on one sentence; a dot marks the largest weight of a row among ordinary tokens. Two look at a neighbour, whatever the words. The third reads the verb from its object (door reads opens), and most rows lean on [CLS]. The fourth gives nearly all to [CLS], so its dots mean little.", "name": "fig-classes-four"}, "image": {"alt": "Four square maps of the tokens CLS, the, key, opens, the, door, SEP with one dot in each row of a word. The first has dots one place left of the diagonal but for the first word, the second one place right but for the last. The third has dots at opens in the rows of the second the and of door, the fourth a dark column at CLS."}} tags=["claim"]
 minilm, words = load("minilm")
 maps = attention_maps(minilm, words, "The key opens the door")["encoder"]
 shown = {(0, 2): "previous token", (1, 8): "next token"}
@@ -76,19 +79,20 @@ assert maps.head(1, 10)[1:-1, 0].mean() > 0.5
 # |---|---|---|---|
 # | positional | rows $i$ with $j^*(i) = i + \delta$, $\delta = -1$ or $+1$ | at least 0.9 | $1/n$; random weights |
 # | syntactic | arcs of a relation with $j^*$ at the other end | 0.1 above the best fixed offset | that offset; random weights |
-# | rare word | rows with $j^*(i)$ on the rarest token of the text | at least 0.5 | share of such tokens; random weights |
+# | rare word | rows with $j^*(i)$ on the rarest token of the text, beyond chance | at least 0.5 (our number) | share of such tokens; random weights |
 # | sink (not in the paper) | weight on [CLS], [SEP], … | above 0.5 | share of such tokens |
 #
-# Who passes none is *unlabelled*. The rules are thresholds, not a theory: a head may pass two or none. ("Rare" is rare in
-# the *corpus*, least frequent in the sentence. It is not "technical".)
+# Who passes none is *unlabelled*; who passes several gets the first of: positional, rare, syntactic, sink. The rules
+# are thresholds, not a theory. ("Rare" is rare in the *corpus*, least frequent in the sentence. It is not "technical".)
+# *Beyond chance* is (share − chance)/(1 − chance).
 #
 # Two models: the book's translator (English to German, 6 layers of 8 encoder heads), closest to the paper though far
-# smaller, and MiniLM (72 heads), trained to embed sentences. Texts: 120 to 160 sentences, from the help pages the translator
-# knows and from this book's passages.
+# smaller, and MiniLM (72 heads), trained to embed sentences. Texts: 120 to 160 sentences, from the help pages the
+# translator knows and from this book's passages.
 #
 # :::{div} predict
-# **Predict.** How many of the 48 heads, and of the 72, get one of the paper's three labels: nearly all, half, or fewer than
-# one in ten? (Leave syntactic aside for a moment.)
+# **Predict.** How many of the 48 heads, and of the 72, get the positional or the rare-word label: nearly all, half, or
+# fewer than one in ten? (Syntactic comes after.)
 # :::
 
 # %%
@@ -111,25 +115,25 @@ for name, (model, tokenizer, source, n) in cases.items():
     found = measures.head_roles(model, tokenizer, texts, counts=counts[source])
     labels[name] = found[found["kind"] == "encoder"]
 
-# %% mystnb={"figure": {"caption": "One dot a head, bar: mean. Left: share of rows whose largest weight lies on one neighbour, line at the paper's 0.9. Right: share of rows on the rarest token, minus what chance gives, line at 0.5. Two heads of MiniLM pass on the left. No head comes near on the right.", "name": "fig-classes-rules"}, "image": {"alt": "Two panels of dots for translator, translator untrained, MiniLM, MiniLM untrained. Left: translator up to 0.85, MiniLM up to 0.95, untrained below 0.1. Right: all dots between minus 0.05 and 0.2, the line at 0.5 is far away."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "One dot a head, bar: mean. Left: share of rows whose largest weight lies on one neighbour, line at the paper's 0.9; heads with another favourite offset stand at 0. Right: share of rows on the rarest token beyond chance, line at our 0.5. Two heads of MiniLM pass on the left. No head comes near on the right.", "name": "fig-classes-rules"}, "image": {"alt": "Two panels of dots for translator, translator untrained, MiniLM, MiniLM untrained. Left: translator up to 0.85, MiniLM up to 0.95, untrained below 0.1. Right: all dots between minus 0.05 and 0.2, the line at 0.5 is far away."}} tags=["claim"]
 nulls = [name for name in cases if "untrained" in name]
 neighbour, rare = {}, {}
 for name, table in labels.items():
     beside = table["best_offset"].abs() == 1
     neighbour[name] = table["best_offset_share"].where(beside, 0.0)
-    rare[name] = table["rarest_share"] - table["rarest_null"]
+    chance = table["rarest_null"]
+    rare[name] = (table["rarest_share"] - chance) / (1 - chance)
 assert (neighbour["MiniLM"] >= 0.9).sum() == 2
 assert 0.8 < neighbour["translator"].max() < 0.9  # close, and none passes
 assert max(neighbour[name].max() for name in nulls) < 0.2
 assert max(each.max() for each in rare.values()) < 0.3
 figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.2), sharey=True)
 bars = ((neighbour, 0.9, "share of rows on one neighbour"),)
-bars += ((rare, 0.5, "share on the rarest token − chance"),)
+bars += ((rare, 0.5, "share on the rarest, beyond chance"),)
 for ax, (groups, bar, x) in zip(axes, bars, strict=True):
     plots.strips(groups, x=x, null=nulls, reference=bar, ax=ax)
 title = "Few heads pass the positional rule, none the rare-word rule"
-figure.suptitle(title, weight="bold");
-
+figure.suptitle(title, weight="bold")
 # %% tags=["claim"]
 roles = ["previous token", "next token", "rare", "sink", "unlabelled"]
 counted = {name: table["role"].value_counts() for name, table in labels.items()}
@@ -150,17 +154,18 @@ assert near.loc[(1, 8), "next_all"] < 0.9 < near.loc[(1, 8), "next"]
 by_role
 
 # %% [markdown]
-# Fewer than one in ten. Read four things.
+# Fewer than one in ten. (The table counts these rules and the sinks, not syntax.) Read four things.
 #
-# *Positional.* In MiniLM one head of layer 0 is a nearly perfect shift to the previous token and one of layer 1 to the next.
-# The second passes only because special tokens are left out as keys: with them it falls to about 0.8. The paper does not say
-# what it did with special tokens, so say what *you* did. The translator's best head reaches 0.85. Since the first token has no
-# token before it, 0.94 is all there is; the rule asks for nearly all of that.
+# *Positional.* In MiniLM one head of layer 0 is a shift to the previous token and one of layer 1 to the next. The first
+# token has none before it, so 0.95 is all there is in sentences of some 20 tokens, and the first of the two reaches all
+# of it. The second passes only because special tokens are left out as keys: with them it falls to about 0.8. The paper
+# does not say what it did with special tokens, so say what *you* did. The translator's best head reaches 0.85.
 #
-# *Rare word.* The paper has one such head in its first layer: 66 % of the rows on the rarest token on OpenSubtitles, on WMT more
-# than half on one of the two rarest (section 5.3). Here nothing of the kind: the best head is a tenth above chance.
+# *Rare word.* The paper has one such head in its first layer: 66 % of the rows on the rarest token on OpenSubtitles, on
+# WMT more than half on one of the two rarest (section 5.3). Here nothing of the kind.
 #
-# *Sinks.* Outside the paper's scheme, and in MiniLM the most frequent label. A sink head can be busy too, or not: see chapter 2.
+# *Sinks.* Outside the paper's scheme, and in MiniLM the most frequent label. A sink head can be busy too, or not: see
+# chapter 2.
 #
 # *Random weights* give no label at all. So the rules do not fire by chance; they fire rarely.
 #
@@ -171,18 +176,20 @@ by_role
 #
 # ## Do heads follow grammar?
 #
-# A parser says which word governs which ("opens" governs "door", its direct object, relation dobj). For each relation, ask how
-# often a head's largest weight hits the other end of the arc. English order does much of the work: a determiner mostly stands
-# right before its noun. So the score is the share minus that of the **best fixed offset**, and 0.1 is the paper's bar.
+# A parser says which word governs which ("opens" governs "door", its direct object, relation dobj). For each relation,
+# ask how often a head's largest weight hits the other end of the arc. *To governor*: the dependent reads. *To
+# dependent*: the governor reads. English order does much of the work: in half of all arcs the noun stands right after
+# its determiner. So the score is the share minus that of the **best fixed offset**, and 0.1 is the paper's bar.
 #
-# With 72 heads and some 40 relations and directions, some pass by luck. So the head is chosen on one half of the sentences and
-# measured on the other, and again with the halves exchanged: two numbers, and their distance is the spread. Parses: spaCy,
-# stored in `data/parses/`; the parser itself is right about nine arcs in ten. "To governor" means that the dependent reads.
+# With 72 heads and some 40 relations and directions, some pass by luck. So the head is chosen on one half of the
+# sentences and measured on the other, and again with the halves exchanged: two numbers, and their distance is the
+# spread. Parses are spaCy's, stored in `data/parses/`, with errors of their own.
 #
 # :::{div} predict
-# **Predict.** The note names subject and predicate, and preposition and object. Which of the two will a head find 0.1 better
-# than any fixed offset: the first, the second, both, neither?
+# **Predict.** The note names subject and predicate, and preposition and object. Which of the two will a head find 0.1
+# better than any fixed offset: the first, the second, both, neither?
 # :::
+
 
 # %%
 def both(values):
@@ -195,25 +202,29 @@ def both(values):
 models = {name: cases[name][:3] for name in ("translator", "MiniLM")}
 models["untrained"] = (fresh_minilm, words, "passages")
 wanted = [*VOITA, "pobj", "det", "aux", "prep"]
-read, arcs, means = {}, {}, {}
+read, arcs, means, follow = {}, {}, {}, {}
 for name, (model, tokenizer, source) in models.items():
     chosen = sentences[source][: 80 if name == "untrained" else 160]
     read[name] = hc.word_maps(model, tokenizer, chosen)
     table = hc.on_halves(read[name], chosen, least=20)
+    passing = hc.syntactic_heads(read[name], chosen, least=20)
+    follow[name] = set(zip(passing["layer"], passing["head"], strict=True))
     arcs[name] = table[table["relation"].isin(wanted)]
     by_relation = arcs[name].groupby(["relation", "direction"])
     means[name] = by_relation[["share", "baseline", "gain"]].mean()
+print({n: f"{len(heads)} syntactic heads" for n, heads in follow.items()})
 shown = pd.concat({n: means[n] for n in ("translator", "MiniLM")}, axis=1)
 shown.loc[[r for r in wanted if r in shown.index]].round(2)
 
-# %% mystnb={"figure": {"caption": "Best head (dots, one a half) against the best fixed offset (grey bar) for each relation and direction; crosses: random weights. Subject and verb (nsubj) are left to fixed offsets in both models; preposition and object (pobj) and determiner and noun (det) are not. The direct object (dobj) is found by MiniLM only.", "name": "fig-classes-arcs"}, "image": {"alt": "Two panels, translator and MiniLM, sixteen rows of relations and directions. Dots lie far right of the grey bar for det to governor and pobj in both directions in the translator, for dobj and pobj in both directions, aux and det in MiniLM; for nsubj, amod, advmod and prep they lie at or left of the bar. Crosses lie near 0.1."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Best head (dots, one a half) against the best fixed offset (grey bar) for each relation and direction. Crosses, the same in both panels: MiniLM with random weights, on half the sentences (too few for aux). No head beats the offset by 0.1 for subject and verb (nsubj). For preposition and object (pobj) heads of both models do, and for determiner to noun (det to governor). The direct object (dobj) is found by MiniLM only.", "name": "fig-classes-arcs"}, "image": {"alt": "Two panels, translator and MiniLM, sixteen rows of relations and directions. In the translator dots lie far right of the grey bar for det to governor and pobj in both directions; in MiniLM for dobj and pobj in both directions, det to governor and aux to governor. Elsewhere they lie near the bar or left of it. Crosses lie below 0.2."}} tags=["claim"]
 mean = pd.DataFrame({name: table["gain"] for name, table in means.items()})
 voita = mean.loc[list(VOITA), "translator"]
 assert mean.loc[("det", "to governor"), "translator"] > 0.3
 assert mean.loc["pobj", "translator"].min() > 0.15 > 0.1 > voita.max()
 minilm_gain = mean["MiniLM"]
 assert minilm_gain["dobj"].min() > 0.1 > minilm_gain["nsubj"].max()
-assert mean["untrained"].max() < 0
+assert mean["untrained"].max() < 0 and not follow["untrained"]
+assert 2 <= len(follow["translator"]) < 10 and len(follow["MiniLM"]) < 18
 figure, axes = plots.plt.subplots(1, 2, figsize=(7, 5.2), sharey=True)
 rows = [(r, d) for r in wanted for d in ("to governor", "to dependent")]
 grey = plots.colour("null")
@@ -228,48 +239,57 @@ for ax, name in zip(axes, ("translator", "MiniLM"), strict=True):
     ax.set(title=name, xlabel="share of arcs hit", xlim=(0, 1))
 axes[0].set_yticks(range(len(rows)), [" ".join(each) for each in rows])
 axes[0].invert_yaxis()
-title = "Heads find objects and nouns, not subjects"
-figure.suptitle(title, weight="bold");
-
+title = "Preposition and object pass in both, subject and verb in neither"
+figure.suptitle(title, weight="bold")
 # %% [markdown]
-# Neither guess is safe. The note's pair falls apart: preposition and object passes in both models, subject and verb in neither.
-# In English technical prose the subject is mostly where a fixed offset finds it.
+# Neither guess is safe. The note's pair falls apart: preposition and object passes in both models, subject and verb in
+# neither. In English technical prose the subject is mostly where a fixed offset finds it.
 #
 # | | the paper, WMT (table 1) | MiniLM, here | translator, here |
 # |---|---|---|---|
 # | verb reads object (dobj, to dependent) | 78 against 41 | 56 against 41 | 29 against 33 |
 # | object reads verb (dobj, to governor) | 73 against 41 | 73 against 41 | 33 against 33 |
 #
-# MiniLM is near the paper for one direction. Our translator has *no* head for any of the paper's four relations (nsubj, dobj,
-# amod, advmod). It has clear ones for relations outside them: determiner to noun (0.9 against 0.5), and preposition
-# and object both ways. That pair is {cite:t}`clark2019`'s, on BERT. So roles are a matter of model, task and text. A list
-# of three classes is a list of things to look for.
+# MiniLM is near the paper for one direction. Our translator has *no* head for any of the paper's four relations (nsubj,
+# dobj, amod, advmod). It has clear ones outside them: determiner to noun (0.90 against 0.49), and preposition and
+# object both ways, a pair that {cite:t}`clark2019` report for BERT (table 1, by a transcript).
+#
+# So how many heads have a label? Count a head as syntactic if it beats the best offset by 0.1 on *both* halves, for any
+# relation but punctuation: 4 of 48 in the translator, 11 of 72 in MiniLM, none with random weights. With the positional
+# ones that makes 4 of 48 and 13 of 72. Roles are a matter of model, task and text. A list of three classes is a list of
+# things to look for.
 #
 # ## Gates that learn to close
 #
-# Multiply the output of head $h$ by a gate $g_h$. A gate that can be trained must have a gradient; a gate that prunes must be
-# *exactly* 0. The Hard-Concrete gate {cite}`voita2019` (section 6.1) does both: it is drawn anew at every step,
+# Multiply the output of head $h$ by a gate $g_h$. A gate that is trained needs a gradient; a gate that prunes must be
+# *exactly* 0. The Hard-Concrete gate {cite}`voita2019` (section 6.1) has both, at different draws. It is drawn anew at
+# every step:
 #
 # $$s = \mathrm{sigmoid}\big((\ln u - \ln(1-u) + \ln\alpha_h)/\beta\big), \qquad
 # g_h = \min(1, \max(0, s(\zeta-\gamma)+\gamma))$$
 #
-# with $u$ uniform in $(0,1)$, $\beta = 2/3$, $\gamma = -0.1$, $\zeta = 1.1$. The stretch from $\gamma$ to $\zeta$ puts real
-# probability on 0 and on 1. One number a head is learned, $\ln\alpha_h$. The loss is
+# with $u$ uniform in $(0,1)$, $\beta = 2/3$, $\gamma = -0.1$, $\zeta = 1.1$. The stretch from $\gamma$ to $\zeta$ puts
+# real probability on 0 and on 1. One number a head is learned, $\ln\alpha_h$. The loss is
 #
 # $$\text{nats a token} + \lambda \sum_h \Pr(g_h > 0), \qquad
 # \Pr(g_h > 0) = \mathrm{sigmoid}\big(\ln\alpha_h - \beta \ln(-\gamma/\zeta)\big)$$
 #
-# so the penalty $\lambda$ is the price of an open head in nats a token.
+# so the penalty $\lambda$ is the price of an open head in nats a token. A draw that is cut to 0 or 1 passes no
+# gradient. Draws between do, and through them the loss speaks. The penalty is smooth in $\ln\alpha_h$ and always pushes
+# down.
+#
+# After training nothing is drawn: $s = \mathrm{sigmoid}(\ln\alpha_h)$. A head is **open** if its gate is then above 0.
+# All that are open at the end of our long runs are above 0.99, so taking out the closed ones changes nothing more.
 
-# %% mystnb={"figure": {"caption": "What a gate is, by its one learned number. From bottom: exactly 0, between, exactly 1. Gates start at 2, where hardly any draw is 0. Near the middle a draw tries both, and the loss tells which is better.", "name": "fig-classes-gate"}, "image": {"alt": "Stacked areas over log alpha from minus 6 to 6. The share of exact zeros falls from 1 to 0, the share of exact ones rises from 0 to 1, between them a band of values between, widest near 0. A dashed line at 2."}}
+# %% mystnb={"figure": {"caption": "What a gate is, by its one learned number. From bottom: exactly 0, between, exactly 1. Gates start at 2 (dashed), where hardly any draw is 0. Only draws in the band between pass a gradient of the loss.", "name": "fig-classes-gate"}, "image": {"alt": "Stacked areas over log alpha from minus 6 to 6. The share of exact zeros falls from 1 to 0, the share of exact ones rises from 0 to 1, between them a band of values between, widest near 0. A dashed line at 2."}}
 logs = torch.linspace(-6, 6, 25)
-zero, one = torch.zeros(25), torch.zeros(25)
+zero, one, charged = (torch.zeros(25) for _ in range(3))
 for i, start in enumerate(logs.tolist()):
     gates = HardConcreteGates(translator, "encoder", start=start).train()
     drawn = torch.stack([gates()["encoder"] for _ in range(60)])
     zero[i], one[i] = ((drawn == value).float().mean() for value in (0, 1))
-shift = 2 / 3 * torch.tensor(0.1 / 1.1).log()
-assert (1 - zero - (logs - shift).sigmoid()).abs().max() < 0.05  # Pr(g > 0)
+    charged[i] = gates.penalty().detach() / 48  # what a head is charged
+assert (1 - zero - charged).abs().max() < 0.05  # it is Pr(g > 0)
 ax = plots.plt.subplots(figsize=(6.0, 2.8))[1]
 shades = ["#c9c9c9", "#9db8dc", plots.colour("amount")]
 ax.stackplot(logs, zero, 1 - zero - one, one, colors=shades)
@@ -278,23 +298,22 @@ ax.annotate("exactly 0", (-4.8, 0.4))
 ax.annotate("between", (-1.0, 0.5))
 ax.annotate("exactly 1", (3.4, 0.6), color="white")
 ax.set(xlabel="ln α", ylabel="share of draws", xlim=(-6, 6), ylim=(0, 1))
-ax.set_title("A gate can be exactly 0, and has a gradient");
-
+ax.set_title("A gate is often exactly 0 or 1, and else has a gradient")
 # %% [markdown]
-# Voita et al. start from a converged model and tune the encoder while the gates close, with the decoder fixed. So do we: 500
-# steps of 40 sentences at five penalties (cached). Here run 60 steps of 12 sentences at the highest penalty.
+# Voita et al. start from a converged model and tune the encoder while the gates close, with the decoder fixed. So do
+# we: 500 steps of 40 sentences at five penalties (cached). Here run 60 steps of 8 sentences at the highest penalty.
 #
 # :::{div} predict
-# **Predict.** The penalty pushes every gate alike. Will the gates close one after the other at an even pace, all in the last
-# steps, or most of them within a short stretch and then hardly any?
+# **Predict.** The penalty pushes every gate alike. Will the gates close one after the other at an even pace, all in the
+# last steps, or most of them within a short stretch and then hardly any?
 # :::
 
 # %%
-pairs = translation_pairs("train")[:360]
+pairs = translation_pairs("train")[:480]
 tuned = copy.deepcopy(translator)
 live, steps = fit_gates(
     tuned,
-    pair_batches(pieces, pairs, size=12),
+    pair_batches(pieces, pairs, size=8),
     text_losses,
     penalty=0.1,
     steps=60,
@@ -310,16 +329,12 @@ whole = token_losses(translator, test).mean
 with gated(tuned, live()):
     after = token_losses(tuned, test).mean
 
-# %% mystnb={"figure": {"caption": "Open gates of 48 while gates and encoder are trained. Cached: five penalties, 500 steps. Thick: the 60 steps of this notebook, with fewer sentences a step. Most gates that close do so within 60 steps of one another, then a plateau.", "name": "fig-classes-closing"}, "image": {"alt": "Lines over steps 0 to 500. At penalty 0.005 flat at 48, at 0.01 down to 45, at 0.02 down to 30 by step 400, at 0.05 steeply from 48 at step 40 to 10 at step 180, at 0.1 steeper, to 6. A thick short line follows the steepest one."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Open gates of 48 while gates and encoder are trained. Cached: five penalties, 500 steps. Thick: the 60 steps of this notebook, with fewer sentences a step. At the three higher penalties most gates that close do so within some 60 steps, then few do. At 0.01 the three that close do so one by one.", "name": "fig-classes-closing"}, "image": {"alt": "Lines over steps 0 to 500. At penalty 0.005 flat at 48, at 0.01 down to 45, at 0.02 down to 30 by step 400, at 0.05 steeply from 48 at step 20 to 10 at step 180, at 0.1 steeper, to 6. A thick short line falls nearly as steeply and ends at step 60."}} tags=["claim"]
 ax = plots.plt.subplots(figsize=(6.5, 3.6))[1]
 for index, (penalty, row) in enumerate(runs.items()):
     at = [int(step) for step in row["open at step"]]
-    ax.plot(
-        at, list(row["open at step"].values()), color=f"C{index % 4}", lw=1.2
-    )
-    ax.annotate(
-        f"λ = {penalty:g}", (485, row["kept"] + 0.6), color=f"C{index % 4}"
-    )
+    ax.plot(at, list(row["open at step"].values()), color=f"C{index}", lw=1.2)
+    ax.annotate(f"λ = {penalty:g}", (485, row["kept"] + 0.6), color=f"C{index}")
 ax.plot(steps["step"], steps["open"], color=plots.colour("text"), lw=3)
 ax.annotate("this notebook", (70, 24))
 ax.set(xlabel="step", ylabel="open gates of 48", xlim=(0, 570), ylim=(0, 51))
@@ -335,7 +350,7 @@ for penalty in sorted(runs):
     facts["BLEU"].append(runs[penalty]["bleu"])
 names = ["as trained", *(f"λ = {penalty:g}" for penalty in sorted(runs))]
 ours = pd.DataFrame(facts, index=names)
-ours["% of the whole"] = (100 * ours["BLEU"] / ours["BLEU"].iloc[0]).round(1)
+ours["BLEU lost"] = (ours["BLEU"].iloc[0] - ours["BLEU"]).round(2)
 choices = pd.DataFrame(sweep("translator_choices")["choices"])
 control = choices.set_index("order").loc["control", "after"]["bleu"]
 print(f"all 48 heads, tuned as long without gates: BLEU {control:.2f}")
@@ -344,8 +359,8 @@ ours
 # %% [markdown]
 # ## "17 of 48 heads, 97 %"
 #
-# The paper's figures, {cite:t}`voita2019`. The numbers of its figure 7 were read from a transcript (UNCONFIRMED), those of its table
-# 2 (section 6.3) from the paper:
+# The paper's figures, {cite:t}`voita2019`. The numbers of its figure 7 were read from a transcript (UNCONFIRMED), those
+# of its table 2 (section 6.3) from the paper:
 #
 # | encoder heads kept of 48 | WMT, BLEU | | heads kept of 48 | OpenSubtitles, BLEU |
 # |---|---|---|---|---|
@@ -364,14 +379,16 @@ ours
 # | 8/13/15 | 29.06 | 28.56 |
 # | 5/9/12 | 28.90 | 28.41 |
 #
-# So 17 of 48 heads cost 0.02 BLEU: 32.38 of 32.40 is 99.9 %. 97 % would be 31.4, and is in no source we found. BLEU has no "100 %"
-# either: a percentage of BLEU is only a comparison of two models on one test set. With it goes the sentence "two thirds can be
-# pruned". On WMT it was 79 % of the heads for 0.15 BLEU, on OpenSubtitles 92 % for 0.25 (abstract), in the encoder, with trained gates.
+# So keeping 17 of 48 heads costs 0.02 BLEU: 32.38 against 32.40. "97 %" of that would be 31.4, a loss of 1, and is in
+# no source we found. BLEU has no "100 %" either: such a share only compares two models on one test set. "Two thirds of
+# the encoder can be pruned" says too little and leaves the conditions out: on WMT it was 79 % of the heads for 0.15
+# BLEU, on OpenSubtitles 92 % for 0.25 (abstract), in the encoder, with trained gates.
 #
-# Ours is the harsher case, and we report it as it is: 30 of 48 heads cost 1.4 BLEU, 10 cost 4. Part of it is the tuning: the same
-# 500 steps *without* gates take the whole model from 34.97 to 34.23. Against that control, 30 heads cost 0.6. The model is small
-# (1.9 million parameters), its test set is, and its training was short, so there is less to spare. Nothing here speaks against the
-# paper's numbers, and they do not hold for every model.
+# Ours is the harsher case, and we report it as it is: keeping 30 of 48 heads costs 1.4 BLEU, keeping 10 costs 4. Part
+# of it is the tuning: the same 500 steps *without* gates take the whole model from 34.97 to 34.23. Against that
+# control, keeping 30 costs 0.6 and keeping 10 costs 3.3. The model is small (1.9 million parameters) and was trained
+# briefly, so there is less to spare. Nothing here speaks against the paper's numbers; they just do not hold for every
+# model.
 #
 # ## What is saved?
 #
@@ -396,13 +413,19 @@ assert 0.1 < saved < 0.25 < len(shut) / 48
 assert closed_loss < whole + 0.3 < 2.5  # nats a token
 
 # %% [markdown]
-# Four fifths of the encoder's heads, a sixth of the model: the rest is feed-forward blocks, decoder and embedding. "79 % of the
-# heads" is not 79 % of anything you pay for. (Speed needs a measurement of its own, and only removed weights can give it.)
+# Four fifths of the encoder's heads, a sixth of the model: the rest is feed-forward blocks, decoder and embedding. "79
+# % of the heads" is not 79 % of anything you pay for. (Speed needs a measurement of its own, and only removed weights
+# can give it.)
 #
 # ## Watch heads go out
 #
-# Move along a curve. The grid shows which heads are left, coloured by role (by a softer rule, explained below). "Tuned" curves were tuned for 500
-# steps after or while heads went. The others are the trained model with heads taken out, on the first 400 test pairs.
+# Move along a curve. The grid shows which heads are left, coloured by role (by a softer rule, explained below). There
+# are two kinds of curves, judged on different texts:
+#
+# - *tuned* for 500 steps, by gates or after a removal by importance: judged on the whole test set. There the model as trained has BLEU
+#   34.97 (the start of the gates' curve, and the line) and the control 34.23 (the start of the other).
+# - *not tuned*, the trained model with heads taken out by importance or at random: judged on the first 400 test pairs, where the whole
+#   model has 34.86.
 
 # %% tags=["hide-input"]
 parses = [each.parse for each in sentences["translation"][:80]]
@@ -422,23 +445,25 @@ pruning_explorer(
     spread="lowest to highest of 3 random orders",
     title="Tuned gates keep 10 of 48 heads for 4 BLEU",
     alt="BLEU by heads kept, for four ways to take heads out, beside a grid "
-    "of 48 heads of which those taken out are dark.",
+    "of 48 heads of which those taken out are crossed out.",
 )
 
 # %% [markdown]
 # ## Does the choice matter?
 #
-# The gates choose heads *and* tune at the same time. To tell the two apart, take as many heads by another choice, remove them at
-# once, and tune what is left for the same 500 steps. Choices: *importance*, the mean of $|\partial L/\partial g_h|$ {cite}`michel2019`;
-# *signed*, the mean of $-\partial L/\partial g_h$ (chapter 4 compares the two); *random*, three seeds.
+# The gates choose heads *and* tune at the same time. To tell the two apart, take as many heads by another choice,
+# remove them at once, and tune what is left for the same 500 steps. Choices: *importance*, the mean of $|\partial
+# L/\partial g_h|$ {cite}`michel2019`; *signed*, the mean of $-\partial L/\partial g_h$ (chapter 4 compares the two);
+# *random*, three seeds. All BLEU on the whole test set.
 #
 # :::{div} predict
-# **Predict.** 10 of 48 heads, not tuned: random choices lose more than 15 of 35 BLEU. After tuning, how far is a random choice
-# behind the gates: about 15 still, about 8, or about 2?
+# **Predict.** Keep 10 of 48 heads. Not tuned, random choices lose more than 15 of 35 BLEU. After tuning, how far is a
+# random choice behind the gates: about 15 still, about 8, or about 2?
 # :::
 
 # %% tags=["claim"]
 picks = hc.translator_orders()
+picks = {"importance": picks["absolute"], "signed": picks["signed"]}
 for seed in range(3):
     picks[f"random, {seed}"] = random_order(translator, seed, kind="encoder")
 losses = {}  # of 10 heads, not tuned
@@ -449,9 +474,9 @@ print(f"whole model {whole:.2f} nats a token; 10 heads, not tuned:")
 print(", ".join(f"{name} {loss:.2f}" for name, loss in losses.items()))
 random_losses = [losses[f"random, {seed}"] for seed in range(3)]
 # Not tuned, importance is better than any random choice, and not lossless.
-assert whole + 0.15 < losses["absolute"] < min(random_losses) - 0.15
-assert closed_loss < losses["absolute"]  # tuned gates are better still
-table = choices[choices["kept"] < 48].copy()
+assert whole + 0.15 < losses["importance"] < min(random_losses) - 0.15
+assert closed_loss < losses["importance"]  # tuned gates are better still
+table = choices[choices["kept"] < 48].replace("absolute", "importance")
 for when in ("before", "after"):
     table[when] = [scores["bleu"] for scores in table[when]]
 shown = table.groupby(["order", "kept"])[["before", "after"]].mean()
@@ -460,16 +485,15 @@ shown.loc["gates"] = [None, None, runs[0.05]["bleu"], runs[0.02]["bleu"]]
 shown.round(1)
 
 # %% mystnb={"figure": {"caption": "BLEU of the translator with 30 (left) and 10 (right) encoder heads, before and after the same tuning. Lines of one kind: three random seeds. Dashed: all 48 heads after the same tuning. Before, choices differ by many points. After, by few.", "name": "fig-classes-choice"}, "image": {"alt": "Two panels of lines from before to after. With 30 heads: importance 32 to 34, random 27 to 31 rising to 33, signed 25 to 33; gates 33.6. With 10 heads lines start between 13 and 22 and end between 28 and 30; a dot for the gates at 30.9."}}
-called = {"absolute": ("importance", "C0"), "signed": ("signed", "C1")}
-called["random"] = ("random", plots.colour("null"))
+shades = {"importance": "C0", "signed": "C1", "random": plots.colour("null")}
 figure, axes = plots.plt.subplots(1, 2, figsize=(7, 3.8), sharey=True)
 for ax, (kept, penalty) in zip(axes, ((30, 0.02), (10, 0.05)), strict=True):
     for row in table[table["kept"] == kept].itertuples():
-        name, shade = called[row.order]
+        shade = shades[row.order]
         ax.plot([0, 1], [row.before, row.after], "o-", ms=4, color=shade)
         if row.order != "random" or row.seed == 2:
             place = {"ha": "right", "va": "center", "color": shade}
-            ax.annotate(name, (-0.06, row.before), **place)
+            ax.annotate(row.order, (-0.06, row.before), **place)
     bleu = runs[penalty]["bleu"]
     ax.scatter([1], [bleu], color="C2", s=40, zorder=3)
     ax.annotate("gates", (1.07, bleu), color="C2", va="center")
@@ -480,35 +504,36 @@ axes[0].set_ylabel("BLEU")
 spread = table.groupby("kept")[["before", "after"]].agg(["min", "max"])
 spread = {w: spread[w, "max"] - spread[w, "min"] for w in ("before", "after")}
 assert (spread["after"] < spread["before"] / 2).all()
-figure.suptitle("Tuning repairs most of a bad choice", weight="bold");
-
+figure.suptitle("Tuning repairs most of a bad choice", weight="bold")
 # %% [markdown]
-# About 2. Before tuning the choice is worth a lot: with 10 heads importance keeps 22 BLEU, random choices about 16, and *signed*
-# is no better than random. (A sharper test of the two scores is chapter 4's.) After tuning all of them lie between 28 and 31. With 30
-# heads importance is level with the gates. **Tuning repairs most of a bad choice.**
+# About 2. Before tuning the choice is worth a lot: with 10 heads importance keeps 22 BLEU, random choices about 16, and
+# *signed* is no better than random. After tuning all of them lie between 28 and 31. With 30 heads importance is level
+# with the gates. **Tuning repairs most of a bad choice.** So when a paper reports what a pruned model can still do, ask
+# what a random choice could do after the same tuning.
 #
-# So when a paper reports what a pruned model can still do, ask what a random choice could do after the same tuning. The gates
-# are best at 10 heads by 0.7 BLEU, from one run each. The three random seeds span about one point, which is the only
-# measure of luck we have here.
+# In this run the gates lead at 10 heads by 0.7 BLEU. That is not more than luck: the random seeds span one point, and
+# another seed of the gates (the last table of "Where this breaks") gets 29.8 with 11 heads.
 #
-# It also answers "skip fine-tuning of the unneeded heads" (C3.8). Which heads are unneeded is not known before: 10 heads of almost any
-# choice do after tuning, and none does without it.
+# "Skip fine-tuning of the unneeded heads" (C3.8) is read here as: prune, and spare the tuning. That does not work. With
+# 10 heads untuned, the best choice loses more than 12 BLEU; tuned, even random ones are within 3 of the gates.
 #
 # :::{div} speaker-notes
-# 10 minutes from the gates to here. Show the left ends of the lines first and let the class rank the methods; then the right ends.
-# Likely wrong answer: "so the choice does not matter". It matters when you cannot tune. To save time, cut the table of the paper.
+# 10 minutes from the gates to here. Show the left ends of the lines first and let the class rank the methods; then the
+# right ends. Likely wrong answer: "so the choice does not matter". It matters when you cannot tune. To save time, cut
+# the paper's second table.
 # :::
 #
 # ## Which roles survive?
 #
-# By the paper's bar our translator has no positional head. To ask what survives, use a softer rule: *one half* of the rows
-# instead of nine tenths, and syntactic from a gain of 0.1 on any relation but punctuation, on 80 sentences. It fixes labels before the
-# gates are looked at. Then count the labels of the heads that the gates kept and compare with as many heads drawn at random:
-# the *expected* number, and the *chance* that a draw keeps at least as many.
+# By the paper's bar our translator has no positional head. To ask what survives, use a softer rule: *one half* of the
+# rows instead of nine tenths, at $\delta = -1$, $+1$ or 0 (*same token*), and syntactic from a gain of 0.1 on any
+# relation but punctuation, on 80 sentences. A head that passes both counts as positional. Labels are fixed before the
+# gates are looked at. Then count the labels of the heads that the gates kept, and compare with as many heads drawn at
+# random: the *expected* number, and the *chance* that a draw keeps at least as many.
 #
 # :::{div} predict
-# **Predict.** Which roles are kept more often than chance when 10 of 48 heads are left: those that look back one token, those that
-# look at themselves, the syntactic ones?
+# **Predict.** Which roles are kept more often than chance when 10 of 48 heads are left: those that look back one token,
+# those that look at themselves, the syntactic ones?
 # :::
 
 # %% tags=["claim"]
@@ -526,50 +551,55 @@ assert back["kept"] > back["expected"]
 result
 
 # %%
-few = sentences["translation"][:90]
+few = sentences["translation"][:100]
+short = [sentence.text for sentence in few]
 does = {}
-for penalty in (None, 0.02, 0.05, 0.1):
+for penalty in (None, 0.02, 0.05):
     changed, gates = translator, torch.ones(6, 8)
     if penalty:
         changed, gates = hc.tuned_by_gates(translator, penalty)
     kept = [tuple(place) for place in (gates > 0).nonzero().tolist()]
     with gated(changed, {"encoder": gates}):
-        shares = hc.neighbour_shares(changed, pieces, texts[:100])
+        shares = hc.neighbour_shares(changed, pieces, short)
         maps = hc.word_maps(changed, pieces, few)
     does[len(kept)] = hc.best_functions(maps, few, shares, kept)
 pd.DataFrame(does).round(2)
 
-# %% mystnb={"figure": {"caption": "What the best head that is left does, in the tuned models. The previous token keeps its head throughout. The two grammatical functions are whole at 30 heads and nearly gone at 10. Gains are measured on the half of the sentences that did not choose the head.", "name": "fig-classes-functions"}, "image": {"alt": "Four lines over 48, 30, 10 and 6 heads kept. Previous token stays near 0.87, next token near 0.7, determiner to noun falls from 0.40 at 30 to 0.12 at 10, preposition to object from 0.32 to 0.10 and below 0."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "What the best head that is left does, in the tuned models. The previous token keeps its head throughout. The two grammatical functions are whole at 30 heads and small at 10. Gains are measured on the half of the sentences that did not choose the head.", "name": "fig-classes-functions"}, "image": {"alt": "Four lines over 48, 30 and 10 heads kept. Previous token stays near 0.86, next token near 0.7, determiner to noun falls from 0.40 at 30 to 0.12 at 10, preposition to object from 0.34 to 0.07."}} tags=["claim"]
 lines = pd.DataFrame(does).T
 assert 0.8 < lines.loc[48, "previous token"] < 0.9
 assert (lines["previous token"] > 0.8).all()
 arcs_kept = lines[[name for name in lines if "gain" in name]]
 assert (arcs_kept.loc[30] > 0.8 * arcs_kept.loc[48]).all()
-assert (arcs_kept.loc[10] < 0.2).all()
+assert (arcs_kept.loc[10] < arcs_kept.loc[30] / 2).all()
 ax = plots.plt.subplots(figsize=(6.5, 3.4))[1]
 for index, (name, values) in enumerate(lines.items()):
-    ax.plot(range(4), values, "o-", ms=4, color=f"C{index}")
+    ax.plot(range(3), values, "o-", ms=4, color=f"C{index}")
     place = {"color": f"C{index}", "va": "center"}
-    ax.annotate(name, (3.1, values.iloc[-1]), **place)
-ax.set_xticks(range(4), [str(n) for n in lines.index])
+    ax.annotate(name, (2.07, values.iloc[-1]), **place)
+ax.set_xticks(range(3), [str(n) for n in lines.index])
 ax.set(xlabel="encoder heads kept", ylabel="share or gain of the best head")
-ax.set(xlim=(-0.2, 5.2), ylim=(-0.1, 1))
-ax.set_title("In this run grammar goes, the previous token stays");
+ax.set(xlim=(-0.15, 3.6), ylim=(-0.1, 1))
+ax.set_title("In this run grammar shrinks, the previous token stays")
 
 # %% [markdown]
-# The heads that look back one token. Of the nine, five are left when 10 of 48 heads stay (1.9 expected), four when 6 stay (1.1).
-# Heads without a label are kept less often than chance. Heads that look at themselves, and the syntactic ones, are not kept more often.
+# The heads that look back one token. Of the nine, five are left when 10 of 48 heads stay (1.9 expected), four when 6
+# stay (1.1). Heads without a label are kept less often than chance. *Same token* and syntactic heads are not kept more
+# often.
 #
-# In the paper, functions survive long, all of them at 17 heads (section 6.2.2). Ours do at 30. At 10 the heads of both grammatical
-# functions are closed. A head that looks at the next token takes over a little of determiner to noun, since the noun often stands next.
-# Of preposition to object nothing is left at 6.
+# In the paper, functions survive long, all of them at 17 heads (section 6.2.2). Ours do at 30. (In the figure,
+# *determiner to noun* is det to governor, *preposition to object* is pobj to dependent; on 100 sentences, so a little
+# other than in the table above.) At 10 the heads of both are closed. What is left of determiner to noun is 0.06 on one
+# half and 0.18 on the other, by a head that looks at the next token, where the noun often stands. Preposition to object
+# falls below the bar of 0.1.
 #
 # ## Where this breaks
 #
 # :::{div} breaks
-# A role is not a use. Take out, without any tuning, all heads of one role, and compare with as many heads drawn from the others. If
-# roles told what matters, each group should cost more than its random twin.
+# A role is not a use. Take out, without any tuning, all heads of one role, and compare with as many heads drawn from
+# those *without* a label. If roles told what matters, each group should cost more than its random twin.
 # :::
+
 
 # %%
 def loss_without(places):
@@ -581,18 +611,17 @@ def loss_without(places):
 
 base = token_losses(translator, test[:1]).mean  # 50 pairs
 generator = torch.Generator().manual_seed(0)
+unlabelled = list(role_of.index[role_of == "unlabelled"])
 cost, drawn = {}, {}
 for role in ["previous token", "next token", "same token", "syntactic"]:
     inside = list(role_of.index[role_of == role])
-    others = list(role_of.index[role_of != role])
-    draws = [torch.randperm(len(others), generator=generator) for _ in range(5)]
-    cost[role] = loss_without(inside)
-    drawn[role] = [
-        loss_without(others[i] for i in each[: len(inside)].tolist())
-        for each in draws
-    ]
+    cost[role], drawn[role] = loss_without(inside), []
+    for _ in range(5):
+        order = torch.randperm(len(unlabelled), generator=generator)
+        chosen = [unlabelled[i] for i in order[: len(inside)].tolist()]
+        drawn[role].append(loss_without(chosen))
 
-# %% mystnb={"figure": {"caption": "Loss added by removing all heads of one role (large dots), without tuning; grey: five draws of as many other heads. Heads that look back one token cost several times what chance does. Heads that look at themselves, or along arcs, cost as much as any.", "name": "fig-classes-breaks"}, "image": {"alt": "Four rows: previous token, next token, same token, syntactic. In the first the large dot lies far to the right of the grey dots, near 0.25, all grey dots below 0.07. In the others dot and grey dots overlap near 0."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Loss added by removing all heads of one role (large dots), without tuning; grey: five draws of as many heads without a label. Heads that look back one token cost several times the dearest draw. Next token and syntactic lie just above theirs. Heads that look at their own token cost no more than unlabelled ones.", "name": "fig-classes-breaks"}, "image": {"alt": "Four rows: previous token, next token, same token, syntactic. In the first the large dot lies far to the right, near 0.25, its grey dots below 0.05. For next token and syntactic the large dot lies near 0.02, right of its grey dots. For same token it lies near 0, its grey dots at 0 to 0.035."}} tags=["claim"]
 ax = plots.plt.subplots(figsize=(6.5, 2.5))[1]
 for y, role in enumerate(cost):
     kind = "syntactic" if role == "syntactic" else "positional"
@@ -602,49 +631,51 @@ ax.set_yticks(
     range(4), [f"{role} ({(role_of == role).sum()})" for role in cost]
 )
 ax.invert_yaxis()
-ax.set(xlabel="loss added, nats a token", title="A role is not a use")
-assert cost["previous token"] > 2 * max(drawn["previous token"])
-assert cost["same token"] < 2 * max(drawn["same token"])
-assert cost["syntactic"] < 2 * max(drawn["syntactic"])
+ax.set(xlabel="loss added, nats a token", title="Not every role is a use")
+assert cost["previous token"] > 3 * max(drawn["previous token"])
+assert cost["same token"] < max(drawn["same token"])
+assert max(cost["next token"], cost["syntactic"]) < cost["previous token"] / 4
 
 # %%
 again = sweep("translator_gate_seeds")["runs"]
 first_seed = {"seed": 0, "tuned": True, **runs[0.05]}
+finders = {"det to governor: 4, 4": (4, 4), "pobj to governor: 5, 4": (5, 4)}
+finders["pobj to dependent: 4, 7"] = (4, 7)
 rows = {}
 for row in [first_seed, *again]:
     heads = [tuple(each) for each in row["heads"]]
     common = len(set(heads) & set(kept_heads[10]))
-    name = f"seed {row['seed']}" + ("" if row["tuned"] else ", gates only")
-    rows[name] = {
+    of_role = hc.survivors(role_of, heads)["kept"]
+    rows[f"seed {row['seed']}" + ("" if row["tuned"] else ", gates only")] = {
         "kept": len(heads),
         "BLEU": row["bleu"],
         "shared with seed 0": common,
-    }
-    rows[name]["expected"] = round(10 * len(heads) / 48, 1)
-    of_role = hc.survivors(role_of, heads)["kept"]
-    rows[name]["previous-token heads"] = of_role.get("previous token", 0)
-    rows[name]["layer 4, head 4"] = "kept" if (4, 4) in heads else "closed"
-pd.DataFrame(rows).T
+        "expected": round(10 * len(heads) / 48, 1),
+        "previous-token heads": of_role.get("previous token", 0),
+    } | {f: "kept" if h in heads else "closed" for f, h in finders.items()}
+pd.DataFrame(rows)
 
 # %% [markdown]
-# The previous token is a role *and* a use: without the nine heads that look at it the loss rises four times as much as in the
-# worst of five random draws. The same cannot be said of the others: all heads that look at themselves, however clear the label, cost what any heads cost. The residual stream
-# carries the own token anyway. And removing the heads that find nouns and prepositions costs no more than chance: the decoder
-# manages, or other heads know enough.
+# The previous token is a role *and* a use: without its nine heads the loss rises by 0.25, several times as much as in
+# the dearest of five draws. *Same token* is as clear a label, and its seven heads cost no more than seven without a
+# label: the residual stream carries the own token anyway. Next token and syntactic lie between: some 0.02 nats, more
+# than their draws, a tenth of the first. (50 pairs and five draws; read the small ones with care.)
 #
-# The table is the second break. With another seed the gates keep largely the same heads: 6 and 9 of the first run's ten, where chance
-# gives 2 or 3. But determiner to noun (layer 4, head 4), lost in the run above, is kept by *every* other run. "Grammar goes first"
-# is the story of one run. "The previous token stays" is in all of them. The last row has no tuning beside the gates: nearly as many heads,
-# 5.7 BLEU less.
+# The table is the second break. With another seed, which changes the draws of the gates and the order of the batches,
+# the runs share 6 and 9 of the first run's ten heads, where chance gives 2 or 3. But two of the three heads for
+# determiners and prepositions, closed in the run above, are open in *every* other run. "Grammar shrinks first" is the
+# story of one run. "The previous token stays" is in all of them. The last column has no tuning beside the gates: nearly
+# as many heads, 5.7 BLEU less.
 #
-# The limits: one small translator, one language pair, help pages, a parser with errors of its own, roles by the largest weight only.
+# The limits: one small translator, one language pair, help pages, a parser with errors of its own, roles by the largest
+# weight only.
 #
 # ## Since 2021
 #
 # - {cite:t}`behnke2020` prune early in training: up to three quarters of the heads at about −0.1 BLEU, and 1.5 times as fast (abstract
 #   or transcript).
 # - {cite:t}`prasanna2020` find that the "good" subnetworks of BERT vary over seeds and are not explained by readable patterns (abstract
-#   or transcript). The table above is a small case of it. {cite:t}`chen2020` find winning tickets of 40 to 90 % sparsity at BERT's
+#   or transcript). Above, the kept heads overlap well beyond chance, and still single functions come and go. {cite:t}`chen2020` find winning tickets of 40 to 90 % sparsity at BERT's
 #   pretrained weights (abstract or transcript).
 # - In large language models whole layers go: {cite:t}`he2024` drop half of the attention layers of Llama-2-70B for 2.4 % of quality,
 #   48 % faster (abstract or transcript).
@@ -654,14 +685,14 @@ pd.DataFrame(rows).T
 # ::::{div} exercise
 # **Exercise 3.1** · difficulty 2/5 · about 10 minutes · needs "What a rule looks at"
 #
-# Return a head's most frequent offset (key index minus query index) of the largest weight, and its share of the rows. Only ordinary
-# tokens count, as rows and as columns.
+# Return a head's most frequent offset (key index minus query index) of the largest weight, and its share of the rows.
+# Only ordinary tokens count, as rows and as columns.
 #
 # :::{dropdown} Hint
-# Rows and columns of special tokens can be cut off first: `weights[keep][:, keep]`. Here they stand at the ends only, so offsets stay.
+# Rows and columns of special tokens can be cut off first. Here they stand at the ends only, so offsets stay.
 # :::
 # :::{dropdown} Second hint
-# `argmax(-1) - torch.arange(n)` are the offsets; `mode()` gives the most frequent one.
+# `argmax` finds where each row looks, `mode` the most frequent of several numbers.
 # :::
 # ::::
 
@@ -679,15 +710,19 @@ def commonest_offset(weights, special):
 
 def reads_the_rule(attempt):
     special = torch.tensor([True, False, False, False, False, False, True])
-    weights = torch.full((7, 7), 0.05)
-    weights[:, 0] = 0.5  # a sink, which must not count
-    weights[[2, 3, 4, 5, 1], [1, 2, 3, 4, 4]] = 0.2  # four of five look back
-    offset, share = attempt(weights.clone(), special)
-    assert offset != 1, "the sign: key index minus query index"
-    kept = "special tokens are no keys: the sink must not win"
-    assert offset == -1, f"four rows look at −1, you found {offset}; {kept}"
-    assert abs(share - 4 / 7) > 1e-3, "special tokens are no rows either"
-    assert abs(share - 0.8) < 1e-3, f"4 of 5 rows are 0.8, not {share:.2f}"
+    back = torch.full((7, 7), 0.05)
+    back[:, 0] = 0.5  # a sink, which must not count
+    back[[2, 3, 4, 5, 1], [1, 2, 3, 4, 4]] = 0.2  # four of five look back
+    for weights, right in ((back, -1), (back.flip(0, 1), 1)):
+        offset, share = attempt(weights.clone(), special)
+        cause = "the sign: key index (column) minus query index (row)"
+        assert offset != -right, cause
+        assert offset != 2 * right, "cut the special rows, too: places shift"
+        cause = "the most frequent one, and the sink must not win"
+        assert offset == right, f"{right} in four rows, not {offset}: {cause}"
+        cause = "special tokens are no rows either: 4 of 5, not 4 of 7"
+        assert abs(share - 4 / 7) > 1e-3, cause
+        assert abs(share - 0.8) < 1e-3, f"4 of 5 rows: 0.8, not {share:.2f}"
 
 
 check("3.1", commonest_offset, reads_the_rule)
@@ -696,7 +731,8 @@ check("3.1", commonest_offset, reads_the_rule)
 # ::::{div} exercise
 # **Exercise 3.2** · difficulty 3/5 · about 15 minutes · needs "Do heads follow grammar?"
 #
-# Return the gain of a head over the best fixed offset: its share of arcs hit, minus the share that the best single offset hits.
+# Return the gain of a head over the best fixed offset: its share of arcs hit, minus the share that the best single
+# offset hits.
 #
 # :::{dropdown} Hint
 # An offset of an arc is `target - reader`. The best fixed offset is the most frequent one.
@@ -719,16 +755,17 @@ def gain_over_offset(reader, target, read):
 
 def beats_the_offset(attempt):
     reader = torch.tensor([1, 4, 6, 8, 9])
-    target = torch.tensor([2, 5, 7, 3, 2])
-    read = torch.tensor([2, 5, 7, 3, 8])
+    target = torch.tensor([2, 5, 5, 3, 2])
+    read = torch.tensor([2, 5, 5, 3, 8])
     found = float(attempt(reader, target, read))
     assert abs(found - 0.8) > 1e-6, "0.8 is the share: subtract the baseline"
-    assert abs(found - 0.2) < 1e-6, f"0.8 − 0.6 = 0.2, not {found:.2f}"
-    read = torch.tensor([0, 3, 5, 3, 8])  # a head that looks one back
-    found = float(attempt(reader, target, read))
-    own = "the best offset of the arcs, not the head's own"
-    assert abs(found - 0.2) > 1e-6, own
-    assert abs(found + 0.4) < 1e-6, f"0.2 − 0.6 = −0.4, not {found:.2f}: {own}"
+    assert abs(found - 0.2) > 1e-6, "+1 and −1 are two offsets, keep the sign"
+    own = "the offset that is best for the arcs, not the head's own"
+    assert abs(found - 0.6) > 1e-6, own
+    assert abs(found - 0.4) < 1e-6, f"0.8 − 0.4 = 0.4, not {found:.2f}"
+    found = float(attempt(10 - reader, 10 - target, 11 - reader))
+    assert abs(found) > 1e-6, f"a gain can be below 0; and it is {own}"
+    assert abs(found + 0.2) < 1e-6, f"0.2 − 0.4 = −0.2, not {found:.2f}: {own}"
 
 
 check("3.2", gain_over_offset, beats_the_offset)
@@ -743,7 +780,7 @@ check("3.2", gain_over_offset, beats_the_offset)
 # The formula stands beside the loss. $-\gamma/\zeta = 0.1/1.1$, and its logarithm is negative.
 # :::
 # :::{dropdown} Second hint
-# `torch.tensor(0.1 / 1.1).log()`; then `sigmoid` and `sum`.
+# $\Pr(g_h > 0)$ is one sigmoid a head; the shift inside it is the same for all heads.
 # :::
 # ::::
 
@@ -760,15 +797,19 @@ def expected_open(log_alpha, beta=2 / 3, low=-0.1, high=1.1):
 def counts_open_gates(attempt):
     logs = torch.tensor([2.0, 0.0, -1.0, -5.0])
     right = float((logs + 1.5986).sigmoid().sum())
-    found = float(attempt(logs.clone()))
+    found = torch.as_tensor(attempt(logs.clone()))
+    assert found.numel() == 1, "one number: the sum over heads"
     wrong = {"the stretch moves the point: subtract β ln(−γ/ζ)": 0.0}
     wrong |= {"the sign: ln(−γ/ζ) is negative": -1.5986, "where is β?": 2.3979}
     for hint, added in wrong.items():
         assert abs(found - float((logs + added).sigmoid().sum())) > 1e-3, hint
+    assert found not in (1, 3), "expected: add probabilities, count no gates"
     assert abs(found - right / 4) > 1e-3, "a sum over heads, not a mean"
     assert abs(found - right) < 1e-3, f"{right:.3f} expected, not {found:.3f}"
-    other = float(attempt(logs.clone(), beta=1.0))
-    assert abs(other - right) > 1e-3, "use the β that is given"
+    other = float(attempt(logs.clone(), beta=1.0, low=-0.5, high=1.5))
+    assert abs(other - right) > 1e-3, "use the β, γ and ζ that are given"
+    right = float((logs + 1.0986).sigmoid().sum())
+    assert abs(other - right) < 1e-3, "use β, γ and ζ as they are given"
 
 
 check("3.3", expected_open, counts_open_gates)
@@ -778,74 +819,81 @@ check("3.3", expected_open, counts_open_gates)
 
 # %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
-    "A head hits the determiner's noun in 52 % of the arcs. Is it syntactic?",
+    "A head of the translator finds the noun from the determiner in 52 % of the arcs. Is it syntactic by the paper's rule?",
     [
         (
-            "Yes: 52 % is far above 1 in 20 words.",
+            "Yes: by chance it would hit far fewer",
             False,
-            "Chance is no baseline here: English order does most of the work.",
+            "Chance is no baseline here: word order does most of the work.",
         ),
         (
-            "No: 52 % is about what “one to the right” hits.",
+            "No: a fixed offset hits about as many",
             True,
-            "A syntactic head must beat the best fixed offset, by 0.1 in the paper.",
+            "The best offset hits 49 %. The rule asks for 10 points more than that.",
         ),
         (
-            "Yes, if it was the best of 72 heads.",
+            "No: the paper's bar is at 90 % of arcs",
             False,
-            "The best of many looks better than it is: choose on one half, measure on the other.",
+            "That is the bar of positional heads, and it counts rows.",
         ),
         (
-            "No: only subjects and objects count.",
+            "Yes, if both halves of the text agree",
             False,
-            "Any relation can be tested; the paper took four.",
+            "Two halves show that 52 % is no luck. They do not raise it above the offset.",
         ),
     ],
 )
 
 # %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
-    "Gates keep 10 heads at BLEU 30.9, tuned. A ranking keeps 10 at 22, untuned. Which choice is better?",
+    "A report: gates keep 8 of 64 heads at BLEU 27 after tuning; 8 random heads give 15 without. What do the 12 points show?",
     [
-        ("The gates.", False, "Most of the 9 points are the tuning."),
         (
-            "One cannot say before both are tuned.",
-            True,
-            "Tuned alike, they are about one point apart.",
-        ),
-        ("The ranking.", False, "Nothing here shows that."),
-        (
-            "The gates, since they see the loss.",
+            "That the gates find far better heads",
             False,
-            "So does the ranking: it is a gradient of the loss.",
+            "Only if the random heads were tuned as long. Here tuning alone gave about 13.",
+        ),
+        (
+            "That eight heads of 64 are too few",
+            False,
+            "Nothing is said about the whole model, nor about nine heads.",
+        ),
+        (
+            "Nothing, since BLEU has no 100 %",
+            False,
+            "Two models can be compared on one test set. The fault is elsewhere.",
+        ),
+        (
+            "A mixture of the choice and the tuning",
+            True,
+            "Tune the random heads alike, with several seeds, and compare again.",
         ),
     ],
-    keep_order=True,
 )
 
 # %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
-    "You remove every head that reads its own token, and the loss hardly moves. What follows?",
+    "You take out all heads that look at their own token, and the loss hardly moves. Which conclusion does this page support?",
     [
         (
-            "The label was wrong.",
+            "The label was given to the wrong heads",
             False,
             "The label says where the largest weight falls, and there it does fall.",
         ),
         (
-            "These heads learned nothing.",
-            False,
-            "With random weights no head has the label.",
-        ),
-        (
-            "A rule on weights says little about what a head is worth.",
+            "The label says little about their worth",
             True,
-            "Ask by ablation, and beside random heads.",
+            "A rule about weights is one thing, what a head adds is another. Ask by ablation.",
         ),
         (
-            "The residual stream was removed as well.",
+            "Other heads took their function over",
             False,
-            "It stays, and carries the own token along anyway.",
+            "Without training no head can take over: the others are as before.",
+        ),
+        (
+            "A loss is too coarse to see such heads",
+            False,
+            "The same loss rose clearly without the heads that look back one token.",
         ),
     ],
 )
@@ -853,37 +901,42 @@ figures.quiz_card(
 # %% [markdown]
 # ## Verdicts
 #
-# What this notebook measured, claim by claim.
+# What this notebook measured, claim by claim. The conditions: C3.2, one head for each neighbour, only in MiniLM, and
+# only by the largest weight among ordinary tokens. C3.3, preposition and object yes, subject and verb no. C3.6 and
+# C3.7, with trained gates and tuning, at a price that each model sets, and only if the weights are taken out.
 
 # %%
 no, partly = "does not hold", "holds with conditions"
-rules = by_role[roles[:3]].sum(axis=1)
-tuned_10 = table[table["kept"] == 10].groupby("order")["after"].mean()
-by_count = {row["kept"]: row["bleu"] for row in runs.values()}
-kept_bleu = {f"BLEU, {n} of 48": by_count[n] for n in (45, 30, 10)}
-shares = {"% of BLEU, 17 heads, the paper": 99.9}
-shares["10 heads, here"] = float(ours.loc["λ = 0.05", "% of the whole"])
-subject, object_ = (both(mean.loc[name]) for name in ("nsubj", "pobj"))
-found = [
-    ("C3.1", {f"heads labelled, {n}": int(rules[n]) for n in subject}, no),
-    ("C3.2", both(neighbour), partly),
-    ("C3.3", {f"nsubj, gain, {n}": v for n, v in subject.items()}, partly),
-    ("C3.4", both(rare), no),
-    ("C3.5", shares, no),
-    ("C3.6", kept_bleu, partly),
-    ("C3.7", {"heads gone": "79 %", "parameters gone": f"{saved:.0%}"}, partly),
-    ("C3.8", {f"10 heads, {k}": round(v, 1) for k, v in tuned_10.items()}, no),
-]
-found[2][1].update({f"pobj, gain, {n}": v for n, v in object_.items()})
-display(*(claims.record(*each) for each in found))
+found = {each: {} for each in ("C3.1", "C3.3", "C3.8")}
+for name, of in {"translator": 48, "MiniLM": 72}.items():
+    named = labels[name][labels[name]["role"].isin(roles[:3])]
+    named = set(zip(named["layer"], named["head"], strict=True))
+    count = f"{len(named | follow[name])} of {of}"
+    found["C3.1"][f"heads with a label, {name}"] = count
+    for relation in ("nsubj", "pobj"):
+        gain = round(float(mean.loc[relation, name].max()), 2)
+        found["C3.3"][f"{relation}, gain, {name}"] = gain
+at_10 = table[table["kept"] == 10].groupby("order")[["before", "after"]].mean()
+for order, row in at_10.loc[["importance", "random"]].round(1).iterrows():
+    found["C3.8"][f"BLEU, 10 heads, {order}, untuned"] = float(row["before"])
+    found["C3.8"][f"{order}, tuned"] = float(row["after"])
+found["C3.2"], found["C3.4"] = both(neighbour), both(rare)
+at = ours.set_index("heads kept")
+found["C3.5"] = {f"BLEU lost, {n} kept": at["BLEU lost"][n] for n in (30, 10)}
+found["C3.6"] = {f"BLEU, {n} kept": at["BLEU"][n] for n in (45, 30, 10)}
+found["C3.7"] = {"heads gone": "79 %", "parameters gone": f"{saved:.0%}"}
+verdicts = dict.fromkeys(found, no) | dict.fromkeys(
+    ("C3.2", "C3.3", "C3.6", "C3.7"), partly
+)
+display(*(claims.record(c, found[c], verdicts[c]) for c in sorted(found)))
 
 # %% [markdown]
 # ## Takeaways
 #
-# 1. A role is a rule about the largest weight. By the paper's rules two of 72 and none of 48 heads are positional, none is a rare-word
-#    head, and which relations heads follow depends on model and text.
+# 1. A role is a rule about the largest weight. By such rules 4 of 48 and 13 of 72 heads have a label. Which relations heads follow depends
+#    on model and text.
 # 2. Pruning results come with a price, a control and a rival choice. Here tuning repairs most of a bad choice.
-# 3. What survives is the previous token. Beyond that, the kept heads change with the seed, and a role is not a use.
+# 3. What survives in every run is the previous token. The runs share most heads, not every function. Not every role is a use.
 #
 # ## References
 #
