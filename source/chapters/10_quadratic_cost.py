@@ -170,7 +170,7 @@ ax.set(xscale="log", yscale="log", xlabel="tokens n", xlim=(110, 6500))
 ax.set_ylabel("time of attention ÷ rest of the layer")
 ax.set_xticks(lengths, [str(n) for n in lengths], minor=False)
 ax.minorticks_off()
-ax.set_title("Eager attention crosses before n = 6d, SDPA there")
+ax.set_title("Eager attention crosses before n = 6d, SDPA there");
 # %%
 growth = cost.slopes(lengths, layer["rest"])
 assert (growth > 0.7).all() and (growth < 1.3).all()  # linear in n
@@ -244,7 +244,7 @@ slope["pays against SDPA from n"] = pd.Series(from_n)
 slope.round(1)
 
 # %% mystnb={"figure": {"caption": "Processor time and peak of memory beside the inputs, four heads of width 32, cached run, one thread. SDPA is as quadratic in time as eager attention, only faster, and linear in memory. A window in blocks is linear in both. The same window as a mask on SDPA costs more than SDPA without it. Memory is counted by torch's record of allocations.", "name": "fig-cost-ways"}, "image": {"alt": "Two panels over 128 to 8192 tokens, all axes logarithmic. Time: eager ends near 2 seconds, SDPA with a mask near 0.6, SDPA near 0.4, window near 0.12, Performer, Linformer and linear below 0.05. Memory: eager ends near 2 gigabytes, SDPA with a mask near 300 megabytes, all others below 140 megabytes, SDPA lowest with 5."}}
-figure, axes = plots.plt.subplots(2, 1, figsize=(6.8, 8.4), sharex=True)
+figure, axes = plots.plt.subplots(2, 1, figsize=(6.5, 6.4), sharex=True)
 panels = {"processor time, s": time_of, "peak of memory, MB": held_by / 1e6}
 nudge = {"Performer": 2, "Linformer": -2, "SDPA, window as a mask": 7}
 for ax, (label, table) in zip(axes, panels.items(), strict=True):
@@ -258,10 +258,12 @@ for ax, (label, table) in zip(axes, panels.items(), strict=True):
 axes[1].set(xlabel="tokens n")
 axes[1].set_xticks(lengths, [str(n) for n in lengths])
 axes[1].minorticks_off()
-axes[0].set_title("Exact attention stays quadratic in time, not in memory")
+axes[0].set_title("Exact attention stays quadratic in time, not in memory");
 # %%
 inputs = cost.draw(2048)  # a part again, live
-calls = {name: lambda f=f: f(*inputs) for name, f in cost.methods(2048).items()}
+calls = {
+    name: lambda f=f: f(*inputs) for name, f in cost.methods(2048).items()
+}
 seconds = cost.processor_seconds(calls, rounds=3)
 for name, call in calls.items():
     assert cost.counted_flops(call) == work_of.loc[2048, name]
@@ -377,8 +379,8 @@ plots.strips(
     trained,
     x="relative error of a head's output",
     null=["uniform attention"],
-    title="Cheap is not the same: a trained head sees through Performer",
-)
+    title="On trained heads Performer does no better than uniform attention",
+);
 # %%
 x = [part[:1] for part in low_rank.heads_of_text(model, ids)[3]]
 exact = ea.eager(*x)
@@ -452,7 +454,7 @@ for ax, (name, each) in zip(axes, pictures.items(), strict=True):
     ax.set(xticks=[], yticks=[], xlabel=f"{name}: {int(each.sum()):,}")
     ax.spines[:].set_visible(True)
 axes[0].set_ylabel("query")
-figure.suptitle("Scores computed: a seventh to a fifth of 4,096", x=0.5)
+figure.suptitle("Scores computed: a seventh to a fifth of 4,096", x=0.5);
 # %%
 kinds = {
     "window ± 16": {},
@@ -535,9 +537,10 @@ losses = losses.round(2) + 0.0  # no "-0.00"
 losses
 
 # %% mystnb={"figure": {"caption": "What a longer text adds to the loss, against the same characters with the text cut to 64 before them; 0 is neither better nor worse. Lines: mean of 3 seeds, band: their range. Sinusoidal positions fail at the first new place, also where a window keeps the context at 64: what fails is the number of the place. Rotary ones fail some thirty places later, and the window saves them: what fails are new distances. Relative positions and ALiBi do not fail, and gain nothing.", "name": "fig-cost-lengths"}, "image": {"alt": "Two panels over positions 0 to 512, a dotted line at 64. Upper panel, whole text: sinusoidal jumps to about 1.6 at 64, rotary climbs past 2 between 96 and 160, sinusoidal shifted rises to about 0.3, none to about 0.1, relative and ALiBi stay at 0. Lower panel, window: sinusoidal stays near 1.5, shifted and none below 0.1, all others at 0."}}
-figure, axes = plots.plt.subplots(2, 1, figsize=(6.8, 7.6), sharex=True)
+tall = {"height_ratios": (3, 2), "sharex": True, "figsize": (6.5, 5.4)}
+figure, axes = plots.plt.subplots(2, 1, **tall)
 places = torch.arange(512 // BLOCK) * BLOCK + BLOCK / 2
-nudge = {"sinusoidal, shifted": 4, "none": 8, "relative": -1, "ALiBi": -11}
+nudge = {"sinusoidal, shifted": 5, "none": 11, "relative": 6, "ALiBi": -5}
 for ax, (reading, gap) in zip(axes, more.items(), strict=True):
     for index, name in enumerate(names):
         shade = plots.colour("null") if name == "none" else f"C{index % 4}"
@@ -554,9 +557,10 @@ for ax, (reading, gap) in zip(axes, more.items(), strict=True):
     ax.axhline(0, color=plots.colour("text"), lw=0.8)
     ax.axvline(64, color=plots.colour("text"), lw=0.8, ls=":")
     ax.set(ylabel=f"{reading} − cut, nats a character", xlim=(0, 660))
+    ax.set_ylim(bottom=-0.2)
 axes[1].annotate("all others", (516, 0.05), va="bottom", fontsize=9)
 axes[1].set(xlabel="position (trained up to 64)", xticks=range(0, 513, 64))
-axes[0].set_title("Not the length breaks sinusoidal positions: new places do")
+axes[0].set_title("Not the length breaks sinusoidal positions: new places do");
 # %%
 far = more["whole"][..., 16:].mean(2)  # (seeds, kinds)
 kept = [names.index(name) for name in ("relative", "ALiBi")]
@@ -564,18 +568,23 @@ lost = [names.index(name) for name in ("sinusoidal", "rotary")]
 assert far[:, kept].abs().max() < 0.1 < 1 < far[:, lost].min()
 windowed = more["window"][..., 16:].mean(2)[:, lost]
 assert windowed[:, 0].min() > 1 > 0.1 > windowed[:, 1].abs().max()
+longer = pd.DataFrame(lengths_stored["longer"])[["whole", "cut"]]
+whole, cut = (torch.tensor(longer[name].tolist()) for name in longer)
+gain = (whole - cut)[:, 128 // BLOCK : 256 // BLOCK].mean(1)  # a seed each
+assert gain.abs().max() < 0.02
+print("relative, trained on 256: whole and cut within 0.02 nats")
 train, test = lm.corpus()
 ids_128 = lm.windows(test, 128, 1024)
-for positions in ("sinusoidal", "ALiBi"):  # a part again, with new seeds
+options = {"learning_rate": 3e-3, "warmup": 50, "seed": 70}  # a new seed
+for positions, steps in {"sinusoidal": 250, "ALiBi": 100}.items():
     tiny = lm.TinyLanguageModel(positions, seed=70)
-    options = {"steps": 150, "learning_rate": 3e-3, "warmup": 50, "seed": 70}
-    fit(tiny, lm.batches(train), lm.mean_loss, **options)
+    fit(tiny, lm.batches(train), lm.mean_loss, steps=steps, **options)
     whole = lm.position_losses(tiny, ids_128)
     gap = (whole - lm.cut_losses(tiny, ids_128))[:, 64:].mean()
     assert whole[:, 32:64].mean() < 3.0  # it has learned: chance is 4.16
-    assert gap > 0.05 if positions == "sinusoidal" else abs(gap) < 0.05
-    low, high = (0.05, 1) if positions == "sinusoidal" else (-0.05, 0.05)
-    print(f"{positions:10} beyond 64, 150 steps: {low:+} to {high:+} nats")
+    low, high = (0.1, 2) if positions == "sinusoidal" else (-0.05, 0.05)
+    assert low < gap < high
+    print(f"{positions}, {steps} steps, beyond 64: {low:+} to {high:+} nats")
 
 # %% [markdown]
 # *Sinusoidal* positions fail at the first new place: 1.56 nats more a character between 64 and 127, where 1.62 is the loss inside the training length. The window does not save them. So neither the length of the
@@ -586,7 +595,9 @@ for positions in ("sinusoidal", "ALiBi"):  # a part again, with new seeds
 # distances only, and every distance within 64 was trained.
 #
 # *Relative* positions and *ALiBi* hold up to eight times the length. That is what clipping can do: no distance is new, all from 16 on share one
-# vector. But look at the sign. A longer text makes nothing *better*: +0.02 and 0.00. The model does not break, and it does not use what it now sees.
+# vector. But look at the sign. A longer text makes nothing *better*: +0.02 and 0.00. Could it? The same model with relative positions,
+# *trained* on texts of 256, does not read its own long texts better than cut ones either (printed above; 3 seeds). So this model has nothing
+# to gain beyond 64 characters. The experiment can show that positions break; that a longer text is *used* it cannot show.
 #
 # *No positions* lose a little (+0.13), and are the worst inside the training length (2.25).
 #
@@ -645,7 +656,7 @@ plots.strips(
     x="cosine to the embedding of the whole model",
     null=["uniform", "another text"],
     title="One global token is worth a window four times as wide",
-)
+);
 # %% tags=["claim"]
 read = [
     low_rank.attention_weights(q, k).mean((0, 1, 2))
