@@ -184,14 +184,18 @@ for name, n in meets.items():
 ratio.round(1).T
 
 # %% [markdown]
-# SDPA meets the count: half of the time at $n \approx 1900$, against 2304 for FLOPs. The rest of the layer is linear in $n$, as it
-# should be. Attention's time is not simply a slope of 2 from the start: at 128 tokens it is a tenth of the layer, so that a *whole* layer looks linear
+# SDPA nearly meets the count: it takes as long as the rest at $n \approx 1900$, against 2304 for FLOPs. The rest of the
+# layer is linear in $n$, as it
+# should be. Attention's time is not simply a slope of 2 from the start: at 128 tokens it is a tenth of the layer, so that
+# a *whole* layer looks linear
 # there, and turns quadratic far beyond $n = 6d$.
 #
-# Eager attention crosses at about a third of that length, and at 4096 it takes five times as long as SDPA. Both do the same products. The difference is memory:
-# eager attention writes 12 n² scores, reads them for the softmax, writes the weights and reads them again, and beyond some length they no longer
-# fit into the caches. Where this happens depends on the machine. In two runs on ours, which was busy, the ratio at $n = 1024$ was 0.84 and 2.11;
-# SDPA's was 0.54 in both. So take from this figure the order and not the decimals.
+# Eager attention crosses at about a third of that length, and at 4096 it takes five times as long as SDPA. Both do the
+# same products. The difference is memory:
+# eager attention writes 12 n² scores, reads them for the softmax, writes the weights and reads them again, and beyond
+# some length they no longer
+# fit into the caches. Where this happens depends on the machine. In two runs on ours, which was busy with other work, the
+# ratio at $n = 1024$ was 0.84 and 2.11; SDPA's was 0.54 in both. So take from this figure the order and not the decimals.
 
 # %% [markdown]
 # ## Seven ways to attend
@@ -212,7 +216,8 @@ ratio.round(1).T
 # instead of $4 n^2 d_h$, and no n × n matrix is ever there.
 #
 # :::{div} predict
-# **Predict.** From $n = 1024$ to 8192, eight times as long: by which factor does the *time* of SDPA grow, and by which its *memory*? And
+# **Predict.** From $n = 1024$ to 8192, eight times as long: by which factor does the *time* of SDPA grow, and by which
+# its *memory*? And
 # does a window pay when it is written as a mask?
 # :::
 
@@ -278,24 +283,30 @@ print(f"{longest['seconds']:.0f} s, {longest['bytes'] / 1e6:.0f} MB held")
 print(f"eager would hold {2 * 4 * longest['n'] ** 2 / 1e9:.0f} GB")
 
 # %% [markdown]
-# *Time and memory are two questions.* From 1024 to 8192 tokens SDPA's time grows 64-fold (slope 2.0), like eager attention's, and its memory 4-fold (slope 0.7, since a part of it is fixed). FLOPs
-# say 2.0 for both. Dao's point is exactly this: the square stays in the operations and leaves the memory. At 65,536 tokens, "impossible", one head
+# *Time and memory are two questions.* From 1024 to 8192 tokens SDPA's time grows 64-fold (slope 2.0), like eager
+# attention's, and its memory 4-fold (slope 0.7, since a part of it is fixed). FLOPs
+# say 2.0 for both. That is the point of flash attention: the square stays in the operations and leaves the memory. At
+# 65,536 tokens, "impossible", one head
 # takes 7 seconds on one core and holds 9 MB; its outputs equal eager attention's on 256 of the queries to 3e-8.
 #
-# *A mask is not a saving.* SDPA with the window as a mask takes half again as long as without it, and it reads a mask of n² numbers. In blocks the same window costs less
+# *A mask is not a saving.* SDPA with the window as a mask takes half again as long as without it, and it reads a mask of
+# n² numbers. In blocks the same window costs less
 # than SDPA from about 1,250 tokens on. Below that the bookkeeping is dearer than the scores it saves.
 #
-# *Linear is linear.* Linear attention pays nearly always, Linformer from about 400 tokens, Performer from about 450: its 128 features are four times as
+# *Linear is linear.* Linear attention pays nearly always, Linformer from about 400 tokens, Performer from about 450: its
+# 128 features are four times as
 # wide as the head, and exponentials are dear. Such crossings move with the machine, with $d_h$ and with the code; slopes do not.
 #
 # :::{div} speaker-notes
-# 8 minutes. Draw the two panels without labels and let the class assign the names. Likely wrong answer: "SDPA is linear". Ask what it
+# 8 minutes. Draw the two panels without labels and let the class assign the names. Likely wrong answer: "SDPA is linear".
+# Ask what it
 # saves (memory traffic) and what not (products). To save time, cut the table of slopes.
 # :::
 #
 # ## Exact, less, or something else
 #
-# Speed is half of the answer. Three of the ways must give exactly what a slower formula gives; that can be checked. The others replace
+# Speed is half of the answer. Three of the ways must give exactly what a slower formula gives; that can be checked. The
+# others replace
 # softmax attention, and how far off they are depends on queries and keys. So take real ones: MiniLM's, on texts of 512 tokens,
 # all 72 heads. Null models: *uniform attention*, which reads nothing and returns the mean value; the same model with fresh
 # weights; random queries and keys. An error is $\lVert$output − exact output$\rVert$ / $\lVert$exact output$\rVert$ of a head.
@@ -404,24 +415,31 @@ assert rank["Performer, 128 features"] <= 128 < 500 < rank["softmax"]
 print("a Performer map: rank at most 128; softmax: above 500")
 
 # %% [markdown]
-# Performer, 0.85, errs *more* than uniform attention, 0.77, and more features help slowly: 2,048 of them, sixteen times the width of all that
-# is saved, still err 0.7 in the layer shown. Its features estimate $e^{q \cdot k/\sqrt{d_h}}$ without bias, for any weights. But the spread of the
-# estimate grows exponentially with the lengths of $q$ and $k$, and training made both long ([chapter 6](06-fast-weights)). Where they are short, as in random
+# Performer, 0.85, errs *more* than uniform attention, 0.77, and more features help slowly: 2,048 of them, four times
+# the length of the text, still err 0.7 in the layer shown. Its features estimate $e^{q \cdot k/\sqrt{d_h}}$ without bias,
+# for any weights. But the spread of the
+# estimate grows exponentially with the lengths of $q$ and $k$, and training made both long ([chapter
+# 6](06-fast-weights)). Where they are short, as in random
 # inputs with scores of ± 0.25, Performer errs 0.35 at 128 features, and then uniform attention, 0.25, is better as well.
 #
-# The table is a warning about null models. On untrained weights everything but a window errs below 0.05. That sounds like a success of all methods; it says that
+# The table is a warning about null models. On untrained weights everything but a window errs below 0.05. That sounds like
+# a success of all methods; it says that
 # the scores there are near 0, and every way returns the mean. "On random inputs the error is small" is not evidence.
 #
-# Windows err least here, 0.42 with 128 on either side; but a window sees half of a text of 512. Pooling keys and values,
+# Windows err least here, 0.42 with 128 on either side; but this window sees nearly half of a text of 512. Pooling keys and values,
 # without any training, errs 0.56.
 #
-# Is Performer "a low-rank approximation"? Its map has rank 128 at most, since it is a product of n × 128 features. So has Linformer's, where the rank is
-# the *assumption*: softmax maps are taken to be nearly of low rank. Performer assumes nothing about the rank of P, it estimates a kernel; more features take it to any P,
-# slowly. The note throws the two together. What is true of both is that the map that is used is of low rank, in every linear way but the window.
+# Is Performer "a low-rank approximation"? Its map has rank 128 at most, since it is a product of n × 128 features. So has
+# Linformer's, where the rank is
+# the *assumption*: softmax maps are taken to be nearly of low rank. Performer assumes nothing about the rank of P, it
+# estimates a kernel; more features take it to any P,
+# slowly. The note throws the two together. What is true of both is that the map that is used is of low rank, in every
+# linear way but the window.
 #
 # ## Windows, global tokens, random links
 #
-# A window is exact for what it computes, and blind beyond. Two remedies: a few **global** tokens, which read all and are read by all,
+# A window is exact for what it computes, and blind beyond. Two remedies: a few **global** tokens, which read all and are
+# read by all,
 # and **random links**, a few keys drawn for each query. The note says that BigBird and Longformer combine all three. Longformer has
 # windows (also dilated, with gaps) and global tokens, no random links {cite}`beltagy2020`; BigBird has all three
 # {cite}`zaheer2020`.
@@ -475,20 +493,23 @@ assert list(patterns["layers needed"])[:2] == ["32", "2"]
 patterns
 
 # %% [markdown]
-# A window alone needs 32 layers, $\lceil 511/16 \rceil$; MiniLM has 6. One global token makes it 2, everybody by way of that one: for 990 scores more, of 16,624. Three random links a
+# A window alone needs 32 layers, $\lceil 511/16 \rceil$; MiniLM has 6. One global token makes it 2, everybody by way of
+# that one: for 990 scores more, of 16,624. Three random links a
 # token make it 4, without any place that all must pass. With $g$ global tokens and $r$ links the cost is about
 # $n\,(2w + 1 + 2g + r)$: linear in $n$.
 #
 # That a path exists says nothing about what gets through it. All that passes a global token must fit into its one vector.
 #
 # :::{div} speaker-notes
-# 5 minutes. Let the class guess the number of layers before the run. Ask what a global token should be: a new token, the question, [CLS]? "Where this breaks" has
+# 5 minutes. Let the class guess the number of layers before the run. Ask what a global token should be: a new token, the
+# question, [CLS]? "Where this breaks" has
 # an answer for MiniLM.
 # :::
 #
 # ## Reading longer than trained
 #
-# Cheap attention invites long texts. The last claim of the note is about them: relative positions "let a model extrapolate". Take one tiny
+# Cheap attention invites long texts. The last claim of the note is about them: relative positions "let a model
+# extrapolate". Take one tiny
 # language model (two layers, width 64, 4 heads, characters of the book's passages) and give it positions in six ways. Train on
 # 64 characters, read 512.
 #
@@ -540,7 +561,7 @@ losses
 tall = {"height_ratios": (3, 2), "sharex": True, "figsize": (6.5, 5.4)}
 figure, axes = plots.plt.subplots(2, 1, **tall)
 places = torch.arange(512 // BLOCK) * BLOCK + BLOCK / 2
-nudge = {"sinusoidal, shifted": 5, "none": 11, "relative": 6, "ALiBi": -5}
+nudge = {"sinusoidal, shifted": 8, "none": 7, "relative": 3, "ALiBi": -9}
 for ax, (reading, gap) in zip(axes, more.items(), strict=True):
     for index, name in enumerate(names):
         shade = plots.colour("null") if name == "none" else f"C{index % 4}"
@@ -587,23 +608,33 @@ for positions, steps in {"sinusoidal": 250, "ALiBi": 100}.items():
     print(f"{positions}, {steps} steps, beyond 64: {low:+} to {high:+} nats")
 
 # %% [markdown]
-# *Sinusoidal* positions fail at the first new place: 1.56 nats more a character between 64 and 127, where 1.62 is the loss inside the training length. The window does not save them. So neither the length of the
-# text nor the spread of attention is to blame; vectors that were never added in training are. *Shifted*, the same formula has seen all places, and the loss
-# beyond 64 nearly goes away (+0.28 for the whole text, +0.04 with the window). The price: the model learns more slowly, 2.02 against 1.62 inside.
+# *Sinusoidal* positions fail at the first new place: 1.56 nats more a character between 64 and 127, where 1.62 is the
+# loss inside the training length. The window does not save them. So neither the length of the
+# text nor the spread of attention is to blame; vectors that were never added in training are. *Shifted*, the same formula
+# has seen all places, and the loss
+# beyond 64 nearly goes away (+0.28 for the whole text, +0.04 with the window). The price: the model learns more slowly,
+# 2.02 against 1.62 inside.
 #
-# *Rotary* positions hold for about thirty places and then fail worst of all (+2.27). With the window they lose nothing, at any place: they see
+# *Rotary* positions hold for about thirty places and then fail worst of all (+2.27). With the window they lose nothing,
+# at any place: they see
 # distances only, and every distance within 64 was trained.
 #
-# *Relative* positions and *ALiBi* hold up to eight times the length. That is what clipping can do: no distance is new, all from 16 on share one
-# vector. But look at the sign. A longer text makes nothing *better*: +0.02 and 0.00. Could it? The same model with relative positions,
-# *trained* on texts of 256, does not read its own long texts better than cut ones either (printed above; 3 seeds). So this model has nothing
+# *Relative* positions and *ALiBi* hold up to eight times the length. That is what clipping can do: no distance is new,
+# all from 16 on share one
+# vector. But look at the sign. A longer text makes nothing *better*: +0.02 and 0.00. Could it? The same model with
+# relative positions,
+# *trained* on texts of 256, does not read its own long texts better than cut ones either (printed above; 3 seeds). So
+# this model has nothing
 # to gain beyond 64 characters. The experiment can show that positions break; that a longer text is *used* it cannot show.
 #
 # *No positions* lose a little (+0.13), and are the worst inside the training length (2.25).
 #
-# How does this compare? The order in which they fail, sinusoidal, rotary, then relative and ALiBi, is that of {cite:t}`press2022`; that rotary ends below sinusoidal is not
-# in what we have of theirs. {cite:t}`kazemnejad2023` put no positions first and ALiBi behind: they measure tasks that are solved or not, we measure the loss of the
-# next character of one tiny model, on one kind of prose. And Shaw et al., whom the note names, are not known to have tested longer texts at all (see the card).
+# How does this compare? The order in which they fail, sinusoidal, rotary, then relative and ALiBi, is that of
+# {cite:t}`press2022`; that rotary ends below sinusoidal is not
+# in what we have of theirs. {cite:t}`kazemnejad2023` put no positions first and ALiBi behind: they compare by mean
+# reciprocal rank, we by
+# the loss of the next character, of one tiny model on one kind of prose. And Shaw et al., whom the note names, are not
+# known to have tested longer texts at all (see the card).
 # So the claim holds here in the sense "is not worse", for a small model; in the sense "profits from more text" it has no support.
 #
 # :::{div} speaker-notes
@@ -615,13 +646,13 @@ for positions, steps in {"sinusoidal": 250, "ALiBi": 100}.items():
 #
 # :::{div} breaks
 # "What is faster computes something else" is true of each head, and says little about the model. Put the fast ways into all
-# layers of the trained model, without training: one of them is nearly the model, one is no better than reading nothing, and the
+# layers of the trained model, without training: one of them comes near the model, one is no better than reading nothing, and the
 # errors of single heads do not tell which.
 # :::
 #
 # Below, MiniLM reads 512 tokens under five masks, with Performer, and with uniform attention. One of the masks adds a
 # single global token to the window of 32: [CLS], the first. Two null models for it: another token, number 200, in its place,
-# and two random links a token, the same number of scores as a global token adds.
+# and two random links a token, which is as many scores as a global token adds.
 
 # %%
 ids = low_rank.token_windows(tokenizer, 512, 3)
@@ -678,34 +709,40 @@ summary = pd.DataFrame({"cosine": mean_of, "scores computed": size})
 summary.round(2).fillna("")
 
 # %% [markdown]
-# Look at the second line. The window of 32 and one global token keep a cosine of 0.92, as much as a window of 128, with 13 % of the scores against 44 %. It must be the right
-# token: number 200 in its place gives 0.73, less than no global token (0.80), and random links give 0.81. The reason is in [chapter 1](01-asymmetry)
-# and [chapter 7](07-rank-collapse): the first token is a sink. Heads of this model rest a tenth of all weight on [CLS] (printed above), fifty times its share. Take that place away, and softmax must put the weight on something else. So
+# Look at the second line. The window of 32 and one global token keep a cosine of 0.92, as much as a window of 128, with
+# 13 % of the scores against 44 %. It must be the right
+# token: number 200 in its place gives 0.73, less than no global token (0.80), and random links give 0.81. The reason is
+# in [chapter 2](02-routing)
+# and [chapter 7](07-rank-collapse): the first token is a sink. Heads of this model rest a tenth of all weight on [CLS]
+# (printed above), fifty times its share. Take that place away, and softmax must put the weight on something else. So
 # "global tokens" are not only roads for content.
 #
-# By the errors of heads nobody would have guessed this: Performer and the window of 32 do not differ much there (0.85 and 0.75). In the model they do, 0.55 against 0.80; another *text* has 0.68. Errors of heads
-# add up or cancel, and only a run of the whole model tells. (Three texts, no training: a model *trained* with random features is another matter.)
+# By the errors of heads nobody would have guessed this: Performer and the window of 32 do not differ much there (0.85 and
+# 0.75). In the model they do, 0.55 against 0.80; another *text* has 0.68. Errors of heads
+# add up or cancel, and only a run of the whole model tells. (Three texts, no training: a model *trained* with random
+# features is another matter.)
 #
 # ## Since 2021
 #
 # - {cite:t}`dao2022` report for their kernel 836 MB at $n = 4096$, against 17,024 MB for the standard one (memory table; abstract or
-#   transcript was read), and texts of 64 K tokens. It is exact, and its FLOPs are quadratic as before.
+#   transcript was read), and runs of 65 K tokens. It is exact, and its FLOPs are quadratic as before.
 # - {cite:t}`tay2021` report memory at 4K tokens: 9.48 GB for full attention, 0.99 for Linformer, 1.06 for Performer, 2.88 for BigBird
 #   (read in the same way).
 # - {cite:t}`press2022`, the paper of ALiBi: sinusoidal positions fail 20 to 50 tokens past the training length, rotary after 100 to 200, the bias of T5
 #   after 600 to 800; ALiBi trained at 512 has a perplexity of 18.40 at 3072 (abstract or transcript).
-# - {cite:t}`kazemnejad2023` compare generalisation to longer inputs over tasks. Mean reciprocal rank: no positions 0.69, T5 0.55, ALiBi 0.50, rotary
+# - {cite:t}`kazemnejad2023` compare generalisation to longer inputs, by mean reciprocal rank: no positions 0.69, T5 0.55, ALiBi 0.50, rotary
 #   0.33, absolute 0.22 (abstract or transcript).
 # - {cite:t}`kiyono2021`, for translation: relative positions extrapolate *better* than absolute ones. Better, not solved.
-# - {cite:t}`zaheer2020` show that BigBird's pattern can approximate any function of a sequence, and that some tasks need more layers than full
-#   attention does, nearly linear in $n$ (abstract and limitations).
+# - {cite:t}`zaheer2020` show that BigBird's pattern can approximate any function of a sequence, and that some tasks need more layers
+#   with it, $\tilde\Omega(n)$ (abstract and limitations).
 #
 # ## Exercises
 #
 # ::::{div} exercise
 # **Exercise 10.1** · difficulty 1/5 · about 5 minutes · needs "What n² counts"
 #
-# Which share of a layer's FLOPs grows with n²? For $H d_h = d$ and a feed-forward network of any width $f$. (The planner knows; write
+# Which share of a layer's FLOPs grows with n²? For $H d_h = d$ and a feed-forward network of any width $f$. (The planner
+# knows; write
 # it yourself.)
 #
 # :::{dropdown} Hint
@@ -759,8 +796,10 @@ check("10.2", window_scores, exercises.counts_a_window)
 # ::::{div} exercise
 # **Exercise 10.3** · difficulty 3/5 · about 12 minutes · needs "Seven ways to attend"
 #
-# Flash attention's trick for one query: go through the keys in blocks and never hold more than a block of scores. Keep the largest score so
-# far, the sum of exponentials and the weighted sum of values, and rescale the two sums when a larger score turns up. (The check looks at
+# Flash attention's trick for one query: go through the keys in blocks and never hold more than a block of scores. Keep
+# the largest score so
+# far, the sum of exponentials and the weighted sum of values, and rescale the two sums when a larger score turns up. (The
+# check looks at
 # the shapes that torch returns to your code.)
 #
 # :::{dropdown} Hint
@@ -906,7 +945,8 @@ figures.quiz_card(
 # ## Verdicts
 #
 # What this notebook measured, claim by claim. What Longformer and BigBird are made of (C10.3) is a matter of reading: see the card.
-# Recorded for it are the layers that each pattern needs until all have heard of all. C10.4: nats lost beyond the training length, at positions 256 to 511.
+# Recorded for it are the layers that each pattern needs until all have heard of all. C10.4: nats lost beyond the training
+# length, at positions 256 to 511.
 
 # %%
 performer, uniform = ours["Performer, 128 features"], ours["uniform attention"]
