@@ -171,10 +171,14 @@ def hits(reading: Reading, found: Sequence[Link], shift: int = 0) -> Tensor:
     return torch.stack([torch.isin(row, torch.tensor(link.pieces)) for row, link in zip(rows, found, strict=True)])
 
 
-def diagonal(reading: Reading, found: Sequence[Link]) -> Tensor:
-    """The null model that goes by place alone: is the source piece at the same share of its text linked? (links,)."""
+def diagonal(reading: Reading, found: Sequence[Link], shift: int = 0) -> Tensor:
+    """The null model that goes by place alone: is the source piece at the same share of its text linked? (links,).
+
+    shift as in ``hits``: which row's place counts.
+    """
     rows = reading.best.shape[-1]
-    places = [int((link.row + 0.5) / rows * reading.sources) for link in found]
+    of_link = (min(link.row + shift, rows - 1) for link in found)
+    places = [int((row + 0.5) / rows * reading.sources) for row in of_link]
     return torch.tensor([place in link.pieces for place, link in zip(places, found, strict=True)], dtype=torch.bool)
 
 
@@ -202,12 +206,15 @@ def hit_rate(found: Iterable[Reading], by_text: Iterable[Sequence[Link]], shift:
     return torch.cat(each).double().mean(dim=0)
 
 
-def null_rates(found: Sequence[Reading], by_text: Sequence[Sequence[Link]]) -> dict[str, Tensor]:
-    """Hit rates that need no alignment: by place, "diagonal" (1, 1), and by sentence, "exchanged" (layers, heads)."""
-    near = torch.cat([diagonal(reading, some) for reading, some in zip(found, by_text, strict=True)])
+def null_rates(found: Sequence[Reading], by_text: Sequence[Sequence[Link]], shift: int = 0) -> dict[str, Tensor]:
+    """Hit rates that need no alignment: by place, "diagonal" (1, 1), and by sentence, "exchanged" (layers, heads).
+
+    shift as in ``hits``.
+    """
+    near = torch.cat([diagonal(reading, some, shift) for reading, some in zip(found, by_text, strict=True)])
     return {
         "diagonal": near.double().mean().view(1, 1),
-        "exchanged": hit_rate(found, [exchanged(some) for some in by_text]),
+        "exchanged": hit_rate(found, [exchanged(some) for some in by_text], shift),
     }
 
 

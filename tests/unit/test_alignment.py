@@ -125,3 +125,8 @@ def test_word_links_and_rates_join_the_parts():
     nulls = alignment.null_rates([reading([2, 0, 0, 3])] * 3, found)
     assert nulls["diagonal"].tolist() == [[pytest.approx(2 / 3)]]  # by hand: places 0, 1 and 3 of 4
     assert nulls["exchanged"].tolist() == [[0.0]]
+    later = alignment.null_rates([reading([2, 0, 0, 3])] * 3, found, 1)
+    assert later["diagonal"].tolist() == [[pytest.approx(1 / 3)]]  # places 1, 2 and, the last row, 3
+    assert later["exchanged"].tolist() == [[0.0]]
+    crossed = [[Link(0, (2,), "", ""), Link(1, (0,), "", "")]]  # row 1 reads 0, row 2 reads 0; exchanged: 0, then 2
+    assert alignment.null_rates([reading([2, 0, 0, 3])], crossed, 1)["exchanged"].tolist() == [[0.5]]

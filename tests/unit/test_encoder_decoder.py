@@ -170,3 +170,15 @@ def test_losses_with_hidden_pieces_are_those_of_one_run_each(translator):
     assert len(second) == 0
     with pytest.raises(ValueError, match="as many lists"):
         ed.losses_hiding(model, tokenizer, PAIRS, [[0], []], [[], []])
+
+
+def test_a_ratio_is_one_of_sums_and_its_interval_holds_it():
+    below = [torch.full((size,), 2.0) for size in (1, 4, 2, 3)]
+    above = [part * factor for part, factor in zip(below, (0.5, 0.1, 0.4, 0.3), strict=True)]
+    mean, low, high = target_tokens.ratio(above, below)
+    assert mean == pytest.approx((0.5 * 1 + 0.1 * 4 + 0.4 * 2 + 0.3 * 3) / 10) and 0.1 <= low < mean < high <= 0.5
+    assert target_tokens.ratio([2 * part for part in below], below) == pytest.approx((2, 2, 2))
+    with pytest.raises(ValueError, match="same texts"):
+        target_tokens.ratio(above[1:], below)
+    with pytest.raises(ValueError, match="no ratio"):
+        target_tokens.ratio(above, [torch.zeros(1)] * 4)
