@@ -58,8 +58,8 @@ claims.card(10)
 # | symbol | in code | meaning |
 # |---|---|---|
 # | $n$, $d$, $H$, $d_h$ | `n`, `width`, `heads`, `d_head` | tokens, width, heads, width of a head |
-# | $Q$, $K$, $V$ | `q`, `k`, `v` | queries, keys, values, each n × d_h a head |
-# | $S$, $P$ | | scores and weights, n × n a head |
+# | $Q$, $K$, $V$ | `q`, `k`, `v` | queries, keys, values, each $n \times d_h$ a head |
+# | $S$, $P$ | | scores and weights, $n \times n$ a head |
 # | $m$, $k$ | `m`, `e` | random features; rows of Linformer's projection |
 # | $w$ | `reach` | tokens that a window reaches to either side |
 #
@@ -208,8 +208,8 @@ ratio.round(1).T
 # | SDPA | the same, block by block |
 # | window | softmax over the 128 tokens on either side, in blocks that leave the others out |
 # | SDPA, window as a mask | the same window: all scores are computed, then masked |
-# | Linformer | keys and values mixed into $k = 128$ rows by a matrix $E$, then softmax ([chapter 5](05-low-rank)) |
-# | linear | $\phi(q) \cdot \phi(k)$ in place of $e^{q \cdot k}$, with $\phi = $ elu + 1; keys first ([chapter 6](06-fast-weights)) |
+# | Linformer | keys and values mixed into $k = 128$ rows by a matrix $E$, then softmax ([chapter 5](05-low-rank.ipynb)) |
+# | linear | $\phi(q) \cdot \phi(k)$ in place of $e^{q \cdot k}$, with $\phi = $ elu + 1; keys first ([chapter 6](06-fast-weights.ipynb)) |
 # | Performer | as linear, with $m = 128$ random features that have $e^{q \cdot k/\sqrt{d_h}}$ as their mean {cite}`choromanski2021` |
 #
 # Linear attention and Performer multiply in another order: $\phi(Q)\,(\phi(K)^\top V)$ costs $4 n m d_h$ FLOPs a head
@@ -222,31 +222,29 @@ ratio.round(1).T
 # :::
 
 # %%
-ways = pd.DataFrame(stored["methods"])
+ways = pd.DataFrame(stored["methods"]).rename(columns={"seconds": "time"})
 time_of, held_by, work_of = (
     ways.pivot(index="n", columns="method", values=value)[list(cost.METHODS)]
-    for value in ("seconds", "bytes", "flops")
+    for value in ("time", "bytes", "flops")
 )
 lengths = time_of.index.to_numpy()
 tables = {"time": time_of, "memory": held_by, "FLOPs": work_of}
-slope = pd.DataFrame(
-    {
-        k: cost.slopes([1024, 8192], t.loc[[1024, 8192]])[0]
-        for k, t in tables.items()
-    },
-    index=time_of.columns,
-)
+ends = [1024, 8192]
+slope = {k: cost.slopes(ends, t.loc[ends])[0] for k, t in tables.items()}
+slope = pd.DataFrame(slope, index=time_of.columns).rename_axis("slope of")
 exact_ways, linear_ways = ["eager", "SDPA"], ["window", "Linformer", "linear"]
 assert slope.loc[exact_ways, "time"].between(1.6, 2.8).all()
 assert slope.loc[[*linear_ways, "Performer"], "time"].max() < 1.6
 assert slope.loc[exact_ways, "FLOPs"].round(3).eq(2).all()
-assert slope.loc["eager", "memory"] > 1.9 and slope.loc["SDPA", "memory"] < 1.1
-from_n = {
-    name: cost.crossover(lengths, time_of[name], time_of["SDPA"])
-    for name in cost.METHODS[2:]
-}
-slope["pays against SDPA from n"] = pd.Series(from_n)
-slope.round(1)
+memory = slope["memory"]
+assert memory["eager"] > 1.9 and memory["SDPA"] < 1.1
+rest = cost.METHODS[2:]
+pays = [cost.crossover(lengths, time_of[k], time_of["SDPA"]) for k in rest]
+pays = {k: f"{float(f'{n:.2g}'):,.0f}" for k, n in zip(rest, pays, strict=True)}
+assert pays["SDPA, window as a mask"] == "inf"
+slope = slope.round(1).astype(str)
+slope["faster than SDPA from n"] = pd.Series(pays).replace("inf", "never")
+slope.fillna("")
 
 # %% mystnb={"figure": {"caption": "Processor time and peak of memory beside the inputs, four heads of width 32, cached run, one thread. SDPA is as quadratic in time as eager attention, only faster, and linear in memory. A window in blocks is linear in both. The same window as a mask on SDPA costs more than SDPA without it. Memory is counted by torch's record of allocations.", "name": "fig-cost-ways"}, "image": {"alt": "Two panels over 128 to 8192 tokens, all axes logarithmic. Time: eager ends near 2 seconds, SDPA with a mask near 0.6, SDPA near 0.4, window near 0.12, Performer, Linformer and linear below 0.05. Memory: eager ends near 2 gigabytes, SDPA with a mask near 300 megabytes, all others below 140 megabytes, SDPA lowest with 5."}}
 figure, axes = plots.plt.subplots(2, 1, figsize=(6.5, 6.4), sharex=True)
@@ -291,9 +289,9 @@ print(f"eager would hold {2 * 4 * longest['n'] ** 2 / 1e9:.0f} GB")
 #
 # *A mask is not a saving.* SDPA with the window as a mask takes half again as long as without it, and it reads a mask of
 # n² numbers. In blocks the same window costs less
-# than SDPA from about 1,250 tokens on. Below that the bookkeeping is dearer than the scores it saves.
+# than SDPA from about 1,300 tokens on. Below that the bookkeeping is dearer than the scores it saves.
 #
-# *Linear is linear.* Linear attention pays nearly always, Linformer from about 400 tokens, Performer from about 450: its
+# *Linear is linear.* Linear attention pays nearly always, Linformer from about 370 tokens, Performer from about 450: its
 # 128 features are four times as
 # wide as the head, and exponentials are dear. Such crossings move with the machine, with $d_h$ and with the code; slopes do not.
 #
@@ -419,7 +417,7 @@ print("a Performer map: rank at most 128; softmax: above 500")
 # the length of the text, still err 0.7 in the layer shown. Its features estimate $e^{q \cdot k/\sqrt{d_h}}$ without bias,
 # for any weights. But the spread of the
 # estimate grows exponentially with the lengths of $q$ and $k$, and training made both long ([chapter
-# 6](06-fast-weights)). Where they are short, as in random
+# 6](06-fast-weights.ipynb)). Where they are short, as in random
 # inputs with scores of ± 0.25, Performer errs 0.35 at 128 features, and then uniform attention, 0.25, is better as well.
 #
 # The table is a warning about null models. On untrained weights everything but a window errs below 0.05. That sounds like
@@ -712,8 +710,8 @@ summary.round(2).fillna("")
 # Look at the second line. The window of 32 and one global token keep a cosine of 0.92, as much as a window of 128, with
 # 13 % of the scores against 44 %. It must be the right
 # token: number 200 in its place gives 0.73, less than no global token (0.80), and random links give 0.81. The reason is
-# in [chapter 2](02-routing)
-# and [chapter 7](07-rank-collapse): the first token is a sink. Heads of this model rest a tenth of all weight on [CLS]
+# in [chapter 2](02-routing.ipynb)
+# and [chapter 7](07-rank-collapse.ipynb): the first token is a sink. Heads of this model rest a tenth of all weight on [CLS]
 # (printed above), fifty times its share. Take that place away, and softmax must put the weight on something else. So
 # "global tokens" are not only roads for content.
 #
