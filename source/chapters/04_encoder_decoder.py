@@ -20,6 +20,7 @@ from utils import alignment, claims, figures, plots, target_tokens
 from utils import encoder_decoder as ed
 from utils.attention import attention_maps, head_statistics
 from utils.corpora import translation_pairs
+from utils.cross_exercises import points_ahead, shares_keys
 from utils.cross_explorer import cross_explorer
 from utils.exercises import check
 from utils.heads import Head, ablated, heads_of
@@ -109,7 +110,9 @@ print(german)
 
 # %% mystnb={"figure": {"caption": "Loss on 400 test sentences with a growing number of heads of one type taken out, least important first. Left: by number. Right: by share. Bands: range of three random orders. Cross-attention is level with the decoder at half of its heads and far above it at 70 percent; before that, decoder self-attention loses as much or a little more.", "name": "fig-cross-curves"}, "image": {"alt": "Two panels of three rising lines. Left: up to 12 heads out the decoder line is highest by a little, then the cross line rises steeply from 1.8 to 4.7 at 24; the encoder line reaches 3.1 only at 48. Right: by share the encoder and decoder lines stay below 2.4 up to 90 percent, the cross line leaves them after 50 percent. Random bands lie above the lines, but from 70 percent on the cross line runs within its band."}}
 curves = pd.DataFrame(stored["curves"])
-curves["out"] = curves.groupby("kind")["kept"].transform("max") - curves["kept"]
+curves["out"] = (
+    curves.groupby("kind")["kept"].transform("max") - curves["kept"]
+)
 figure, axes = plots.plt.subplots(1, 2, figsize=(7.2, 3.6), sharey=True)
 for kind in KINDS:
     of_kind = curves[curves["kind"] == kind]
@@ -128,7 +131,7 @@ loss = ranked.pivot(index="fraction", columns="kind", values="nll")
 assert loss["cross"][0.7] > loss[["encoder", "decoder"]].loc[0.7].max() + 0.5
 assert loss["cross"][0.3] < loss["decoder"][0.3]
 assert abs(loss["cross"][0.5] - loss["decoder"][0.5]) < 0.05
-axes[0].set_title("Cross-attention: late, then steep")
+axes[0].set_title("Cross-attention: late, then steep");
 # %%
 shown = curves[curves["fraction"].isin([0.5, 0.7, 1.0])]
 shown = shown[shown["kind"] != "all"]
@@ -141,6 +144,7 @@ alike = {
 }
 alike = {kind: round(float(x), 1) + 0.0 for kind, x in alike.items()}
 print("rank correlation of the two scores:", alike)
+random_half = table["nll", "random"]["encoder", 0.5] - stored["full"]["nll"]
 table.round({each: 2 if each[0] == "nll" else 1 for each in table.columns})
 
 # %% [markdown]
@@ -272,7 +276,7 @@ for each, size in zip(one_left, (60, 14, 14, 14), strict=True):
     ax.scatter(range(12), each, color=shades, s=size, alpha=0.7)
 ax.set_xticks(range(12), [f"{kind[:3]} {layer}" for kind, layer in places])
 ax.set(ylabel="extra loss, nats a token")
-ax.set_title("The last cross layer can least live on one head")
+ax.set_title("The last cross layer can least live on one head");
 # %% [markdown]
 # The shape of the paper's table is there in part. The last cross layer stands out, at −11.5 points, and in loss in all four models. But a small
 # model has less to spare: here *every* cross layer loses BLEU, while four of the paper's six lose nothing that is significant. Decoder layers,
@@ -343,7 +347,7 @@ for ax, (name, rate) in zip(axes, rates.items(), strict=True):
     null = nulls[name]
     plots.strips(groups | null, x=f"hits, {name}", null=list(null), ax=ax)
     ax.set_xlim(0, 1)
-axes[0].set_title("Layers 1 and 2 look at the word to come")
+axes[0].set_title("Layers 1 and 2 look at the word to come");
 
 
 # %%
@@ -535,11 +539,9 @@ looks.max().set_axis(names, axis=1).round(1).rename_axis("largest of 8 heads")
 # :::
 
 # %%
-kinds_of = [
-    kinds
-    for batch in few
-    for kinds in target_tokens.token_classes(tokenizer, batch["labels"])
-]
+labels = [batch["labels"] for batch in few]
+found = [target_tokens.token_classes(tokenizer, each) for each in labels]
+kinds_of = sum(found, [])
 start = ed.token_losses(model, few)
 silent = {"no decoder head": ours_out, "no cross head": cross}
 silent |= {
@@ -570,10 +572,8 @@ parts = {
     name: {kind: of_class(increase[name], kind) for kind in tokens}
     for name in ("no decoder head", "no cross head")
 }
-ratio = {
-    kind: target_tokens.ratio(*(part[kind] for part in parts.values()))
-    for kind in tokens
-}
+past, source = parts.values()
+ratio = {k: target_tokens.ratio(past[k], source[k]) for k in tokens}
 (words, words_low, _), first, second, (marks, marks_low, _) = ratio.values()
 assert min(words_low, marks_low) > max(first[0], second[0])
 figure, axes = plots.plt.subplots(
@@ -694,7 +694,7 @@ ax.plot(range(12), alone, "o", color=plots.colour("null"))
 ax.plot(range(12), after, "o", color=plots.colour("cross"))
 ax.set_xticks(range(12), [f"{head.layer}.{head.head}" for head in kept])
 ax.set(xlabel="cross head", ylabel="extra loss, nats a token")
-ax.set_title("A head is dispensable only while others are there")
+ax.set_title("A head is dispensable only while others are there");
 
 # %% [markdown]
 # The twelve least important heads are each nearly harmless (at most 0.05), and cost much more at once than the sum of their single effects. So a
@@ -737,35 +737,6 @@ def source_of_each(weights):
     ### END SOLUTION
 
 
-def points_ahead(attempt):
-    tiny = torch.tensor(
-        [[1, 2, 5, 1, 1], [3, 1, 1, 1, 4], [1, 1, 2, 5, 1], [1, 5, 1, 0, 3]]
-    )
-    result = torch.as_tensor(attempt(tiny / 10)).flatten().tolist()
-    hints = {
-        (2, 4, 3, 1): "column 4 is the end of the source, no word",
-        (0, 3, 1): "token 0 is missing: row 0 is about to write it",
-        (4, 3, 1): "token 0 is missing, and column 4 is the source's end",
-        (2, 0, 3): "the last row is missing: it writes the target's end",
-        (2, 4, 3): "the last row is missing, and column 4 is no word",
-        (1, 3, 2, 0): "the end is the last column, not the first",
-        (1, 3, 0, 2): "a source piece for each row, not a row for each piece",
-        (
-            1,
-            3,
-            0,
-            2,
-            1,
-        ): "a source piece for each row, not a row for each piece",
-    }
-    hint = hints.get(tuple(result), "one index of a source piece for each row?")
-    assert result == [2, 0, 3, 1], f"got {result}: {hint}"
-    (pair,) = ed.pair_batches(tokenizer, [(english, german)])
-    wanted = alignment.readings(model, [pair])[0].best[1, 0].tolist()
-    got = torch.as_tensor(attempt(maps["cross"].head(1, 0))).tolist()
-    assert got == wanted, f"on the real map: {got}, expected {wanted}"
-
-
 check("4.1", source_of_each, points_ahead)
 
 # %% [markdown]
@@ -791,25 +762,6 @@ def grouped(weight, heads, groups):
     blocks = weight.unflatten(0, (heads, -1)).unflatten(0, (groups, -1))
     return blocks.mean(dim=1).flatten(0, 1)
     ### END SOLUTION
-
-
-def shares_keys(attempt):
-    weight = torch.arange(8.0)[:, None] * torch.ones(8, 3)  # 4 heads of 2
-    result = torch.as_tensor(attempt(weight, 4, 2))
-    shape = tuple(result.shape)
-    assert shape != (8, 3), "each group's rows stand twice: once is enough"
-    assert shape == (4, 3), f"2 groups of width 2 are (4, 3), not {shape}"
-    hints = {
-        (2, 3, 4, 5): "heads 0 and 2 were joined: neighbours are 0 and 1",
-        (2, 4, 10, 12): "a sum over the group, not the mean",
-        (0.5, 2.5, 4.5, 6.5): "rows within a head were averaged, not heads",
-        (0, 1, 4, 5): "the first head of each group, not the mean",
-    }
-    column = result[:, 0].tolist()
-    hint = hints.get(tuple(column), "row r of a group: the mean of its rows r")
-    assert column == [1, 2, 5, 6], f"rows of {column}: {hint}"
-    one = torch.as_tensor(attempt(weight[:4], 2, 1))[:, 0].tolist()
-    assert one == [1, 2], f"2 heads, 1 group: rows of 1 and 2, not {one}"
 
 
 check("4.2", grouped, shares_keys)
@@ -939,11 +891,9 @@ figures.quiz_card(
 
 # %%
 at = loss - stored["full"]["nll"]
-chance = curves[(curves["order"] == "random") & (curves["kind"] == "encoder")]
-half = chance[chance["fraction"] == 0.5]["nll"].mean()
 first = {
     "24 of 48 encoder heads out, extra loss": round(at["encoder"][0.5], 1),
-    "the same at random": round(half - stored["full"]["nll"], 1),
+    "the same at random": round(random_half, 1),
     "one head left in a layer, worst BLEU": round(min(ours.loc["encoder"]), 1),
 }
 second = {
