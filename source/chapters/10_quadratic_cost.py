@@ -94,9 +94,9 @@ assert 0.09 < share < 0.11 and costs(planner.BERT_BASE, 4608)["share"] == 0.5
 pd.DataFrame(rows)
 
 # %% [markdown]
-# A tenth. The note's 262K, 16M and 4B (4.29 G) are right as numbers of *scores in one head*. As operations they are too small by a
-# factor of $4 d$, 3,072 here: 805 M at $n = 512$. And the other 7.25 G of the layer are linear in $n$. (torch's own counter
-# agrees with the formula on MiniLM, to the last operation.)
+# A tenth. The note's 262K, 16M and 4B (4.29 G) are right as numbers of *scores in one head*. As operations they are too
+# small by a factor of $4 d$, 3,072 here: 805 M at $n = 512$. And the other 7.25 G of the layer are linear in $n$.
+# (torch's own counter agrees with the formula on MiniLM, to the last operation.)
 #
 # The last two rows are about memory, in numbers of 2 bytes. **Eager** attention, the formula as it is written, holds all
 # scores of a layer: 6.29 MB at 512 and 103 GB at 65,536. There "impossible" had a point. **Flash attention** goes through
@@ -105,8 +105,8 @@ pd.DataFrame(rows)
 #
 # ## Try it
 #
-# Move the length until half of the work is quadratic, then change the model. MiniLM has $d = 384$; the last model has grouped
-# keys and values and a wide layer, as large decoders do.
+# Move the length until half of the work is quadratic, then change the model. MiniLM has $d = 384$; the last model has
+# grouped keys and values and a wide layer, as large decoders do.
 
 # %% tags=["hide-input"]
 wide = planner.Architecture(
@@ -137,13 +137,14 @@ cost_explorer(
 #
 # ## Where it starts to matter, measured
 #
-# FLOPs are not seconds. Here is one layer of MiniLM's size, $d = 384$ with 12 heads, on one core: its linear work (projections,
-# feed-forward network, norms), and its attention in two exact ways. *Eager* writes scores, weights and outputs to memory one after
-# the other. *SDPA* is torch's `scaled_dot_product_attention`, on the CPU a kernel of the flash kind.
+# FLOPs are not seconds. Here is one layer of MiniLM's size, $d = 384$ with 12 heads, on one core: its linear work
+# (projections, feed-forward network, norms), and its attention in two exact ways. *Eager* writes scores, weights and
+# outputs to memory one after the other. *SDPA* is torch's `scaled_dot_product_attention`, on the CPU a kernel of the
+# flash kind.
 #
 # :::{div} predict
-# **Predict.** By FLOPs, attention equals the rest at $n = 6 d = 2304$. Does eager attention cross earlier, there, or later? And
-# SDPA?
+# **Predict.** By FLOPs, attention equals the rest at $n = 6 d = 2304$. Does eager attention cross earlier, there, or
+# later? And SDPA?
 # :::
 
 # %% mystnb={"figure": {"caption": "Processor time of attention over that of the rest of the layer, cached run, one thread. SDPA meets the count of FLOPs where the two parts are equal. Eager attention gets there earlier and is then several times slower, although it does the same products: it moves n² numbers through memory several times.", "name": "fig-cost-layer"}, "image": {"alt": "Three lines over 128 to 4096 tokens, both axes logarithmic. The counted FLOPs rise as a straight line and cross 1 at 2304. SDPA lies near it and ends at 2. Eager attention crosses 1 between 512 and 1024 and ends near 10."}}
@@ -185,17 +186,14 @@ ratio.round(1).T
 
 # %% [markdown]
 # SDPA nearly meets the count: it takes as long as the rest at $n \approx 1900$, against 2304 for FLOPs. The rest of the
-# layer is linear in $n$, as it
-# should be. Attention's time is not simply a slope of 2 from the start: at 128 tokens it is a tenth of the layer, so that
-# a *whole* layer looks linear
-# there, and turns quadratic far beyond $n = 6d$.
+# layer is linear in $n$, as it should be. Attention's time is not simply a slope of 2 from the start: at 128 tokens it
+# is a tenth of the layer, so that a *whole* layer looks linear there, and turns quadratic far beyond $n = 6d$.
 #
 # Eager attention crosses at about a third of that length, and at 4096 it takes five times as long as SDPA. Both do the
-# same products. The difference is memory:
-# eager attention writes 12 n² scores, reads them for the softmax, writes the weights and reads them again, and beyond
-# some length they no longer
-# fit into the caches. Where this happens depends on the machine. In two runs on ours, which was busy with other work, the
-# ratio at $n = 1024$ was 0.84 and 2.11; SDPA's was 0.54 in both. So take from this figure the order and not the decimals.
+# same products. The difference is memory: eager attention writes 12 n² scores, reads them for the softmax, writes the
+# weights and reads them again, and beyond some length they no longer fit into the caches. Where this happens depends on
+# the machine. In two runs on ours, which was busy with other work, the ratio at $n = 1024$ was 0.84 and 2.11; SDPA's
+# was 0.54 in both. So take from this figure the order and not the decimals.
 
 # %% [markdown]
 # ## Seven ways to attend
@@ -217,8 +215,7 @@ ratio.round(1).T
 #
 # :::{div} predict
 # **Predict.** From $n = 1024$ to 8192, eight times as long: by which factor does the *time* of SDPA grow, and by which
-# its *memory*? And
-# does a window pay when it is written as a mask?
+# its *memory*? And does a window pay when it is written as a mask?
 # :::
 
 # %%
@@ -281,33 +278,31 @@ print(f"{longest['seconds']:.0f} s, {longest['bytes'] / 1e6:.0f} MB held")
 print(f"eager would hold {2 * 4 * longest['n'] ** 2 / 1e9:.0f} GB")
 
 # %% [markdown]
-# *Time and memory are two questions.* From 1024 to 8192 tokens SDPA's time grows 64-fold (slope 2.0), like eager
-# attention's, and its memory 4-fold (slope 0.7, since a part of it is fixed). FLOPs
-# say 2.0 for both. That is the point of flash attention: the square stays in the operations and leaves the memory. At
-# 65,536 tokens, "impossible", one head
+# *Time and memory are two questions.* From 1024 to 8192 tokens SDPA's time grows 64-fold (slope 2.0; eager attention:
+# 2.1), and its memory 4-fold (slope 0.7, since a part of it is fixed). FLOPs say 2.0 for both. That is the point
+# of flash attention: the square stays in the operations and leaves the memory. At 65,536 tokens, "impossible", one head
 # takes 7 seconds on one core and holds 9 MB; its outputs equal eager attention's on 256 of the queries to 3e-8.
 #
-# *A mask is not a saving.* SDPA with the window as a mask takes half again as long as without it, and it reads a mask of
-# n² numbers. In blocks the same window costs less
-# than SDPA from about 1,300 tokens on. Below that the bookkeeping is dearer than the scores it saves.
+# *A mask is not a saving.* SDPA with the window as a mask takes half again as long as without it, and it reads a mask
+# of n² numbers. In blocks the same window costs less than SDPA from about 1,300 tokens on. Below that the bookkeeping
+# is dearer than the scores it saves.
 #
-# *Linear is linear.* Linear attention pays nearly always, Linformer from about 370 tokens, Performer from about 450: its
-# 128 features are four times as
-# wide as the head, and exponentials are dear. Such crossings move with the machine, with $d_h$ and with the code; slopes do not.
+# *Linear is linear.* Linear attention pays nearly always, Linformer from about 370 tokens, Performer from about 450:
+# its 128 features are four times as wide as the head, and exponentials are dear. Such crossings move with the machine,
+# with $d_h$ and with the code; slopes do not.
 #
 # :::{div} speaker-notes
-# 8 minutes. Draw the two panels without labels and let the class assign the names. Likely wrong answer: "SDPA is linear".
-# Ask what it
-# saves (memory traffic) and what not (products). To save time, cut the table of slopes.
+# 8 minutes. Draw the two panels without labels and let the class assign the names. Likely wrong answer: "SDPA is
+# linear". Ask what it saves (memory traffic) and what not (products). To save time, cut the table of slopes.
 # :::
 #
 # ## Exact, less, or something else
 #
 # Speed is half of the answer. Three of the ways must give exactly what a slower formula gives; that can be checked. The
-# others replace
-# softmax attention, and how far off they are depends on queries and keys. So take real ones: MiniLM's, on texts of 512 tokens,
-# all 72 heads. Null models: *uniform attention*, which reads nothing and returns the mean value; the same model with fresh
-# weights; random queries and keys. An error is $\lVert$output − exact output$\rVert$ / $\lVert$exact output$\rVert$ of a head.
+# others replace softmax attention, and how far off they are depends on queries and keys. So take real ones: MiniLM's,
+# on texts of 512 tokens, all 72 heads. Null models: *uniform attention*, which reads nothing and returns the mean
+# value; the same model with fresh weights; random queries and keys. An error is $\lVert$output − exact output$\rVert$ /
+# $\lVert$exact output$\rVert$ of a head.
 #
 # :::{div} predict
 # **Predict.** Performer with 128 random features, for heads of width 32, on a trained model: does it err less than uniform
@@ -414,35 +409,33 @@ print("a Performer map: rank at most 128; softmax: above 500")
 
 # %% [markdown]
 # Performer, 0.85, errs *more* than uniform attention, 0.77, and more features help slowly: 2,048 of them, four times
-# the length of the text, still err 0.7 in the layer shown. Its features estimate $e^{q \cdot k/\sqrt{d_h}}$ without bias,
-# for any weights. But the spread of the
-# estimate grows exponentially with the lengths of $q$ and $k$, and training made both long ([chapter
-# 6](06-fast-weights.ipynb)). Where they are short, as in random
-# inputs with scores of ± 0.25, Performer errs 0.35 at 128 features, and then uniform attention, 0.25, is better as well.
+# the length of the text, still err 0.7 in the layer shown. Its features estimate $e^{q \cdot k/\sqrt{d_h}}$ without
+# bias, for any weights. But the spread of the estimate grows exponentially with the lengths of $q$ and $k$, and
+# training made both long ([chapter 6](06-fast-weights.ipynb)). Where they are short, as in random inputs with scores of
+# ± 0.25, Performer errs 0.35 at 128 features, and then uniform attention, 0.25, is better as well.
 #
-# The table is a warning about null models. On untrained weights everything but a window errs below 0.05. That sounds like
-# a success of all methods; it says that
-# the scores there are near 0, and every way returns the mean. "On random inputs the error is small" is not evidence.
+# The table is a warning about null models. On untrained weights everything but a window errs below 0.05. That sounds
+# like a success of all methods; it says that the scores there are near 0, and every way returns the mean. "On random
+# inputs the error is small" is not evidence.
 #
-# Windows err least here, 0.42 with 128 on either side; but this window sees nearly half of a text of 512. Pooling keys and values,
-# without any training, errs 0.56.
+# Windows err least here, 0.42 with 128 on either side; but this window sees nearly half of a text of 512. Pooling keys
+# and values, without any training, errs 0.56.
 #
-# Is Performer "a low-rank approximation"? Its map has rank 128 at most, since it is a product of n × 128 features. So has
-# Linformer's, where the rank is
-# the *assumption*: softmax maps are taken to be nearly of low rank. Performer assumes nothing about the rank of P, it
-# estimates a kernel; more features take it to any P,
-# slowly. The note throws the two together. What is true of both is that the map that is used is of low rank, in every
-# linear way but the window.
+# Is Performer "a low-rank approximation"? Its map has rank 128 at most, since it is a product of n × 128 features. So
+# has Linformer's, where the rank is the *assumption*: softmax maps are taken to be nearly of low rank. Performer
+# assumes nothing about the rank of P, it estimates a kernel; more features take it to any P, slowly. The note throws
+# the two together. What is true of both is that the map that is used is of low rank, in every linear way but the
+# window.
 #
 # ## Windows, global tokens, random links
 #
-# A window is exact for what it computes, and blind beyond. Two remedies: a few **global** tokens, which read all and are
-# read by all,
-# and **random links**, a few keys drawn for each query. The note says that BigBird and Longformer combine all three. Longformer has
-# windows (also dilated, with gaps) and global tokens, no random links {cite}`beltagy2020`; BigBird has all three
-# {cite}`zaheer2020`.
+# A window is exact for what it computes, and blind beyond. Two remedies: a few **global** tokens, which read all and
+# are read by all, and **random links**, a few keys drawn for each query. The note says that BigBird and Longformer
+# combine all three. Longformer has windows (also dilated, with gaps) and global tokens, no random links
+# {cite}`beltagy2020`; BigBird has all three {cite}`zaheer2020`.
 #
-# How much do they cost, and how far do they see? Count the scores, and the layers until a token can have heard of every other.
+# How much do they cost, and how far do they see? Count the scores, and the layers until a token can have heard of every
+# other.
 #
 # :::{div} predict
 # **Predict.** 512 tokens, a window of 16 to either side. How many layers does it take without anything else? With one global
@@ -492,24 +485,22 @@ patterns
 
 # %% [markdown]
 # A window alone needs 32 layers, $\lceil 511/16 \rceil$; MiniLM has 6. One global token makes it 2, everybody by way of
-# that one: for 990 scores more, of 16,624. Three random links a
-# token make it 4, without any place that all must pass. With $g$ global tokens and $r$ links the cost is about
+# that one: for 990 scores more, of 16,624. Three random links a token make it 4, without any place that all must pass.
+# With $g$ global tokens and $r$ links the cost is about
 # $n\,(2w + 1 + 2g + r)$: linear in $n$.
 #
 # That a path exists says nothing about what gets through it. All that passes a global token must fit into its one vector.
 #
 # :::{div} speaker-notes
-# 5 minutes. Let the class guess the number of layers before the run. Ask what a global token should be: a new token, the
-# question, [CLS]? "Where this breaks" has
-# an answer for MiniLM.
+# 5 minutes. Let the class guess the number of layers before the run. Ask what a global token should be: a new token,
+# the question, [CLS]? "Where this breaks" has an answer for MiniLM.
 # :::
 #
 # ## Reading longer than trained
 #
 # Cheap attention invites long texts. The last claim of the note is about them: relative positions "let a model
-# extrapolate". Take one tiny
-# language model (two layers, width 64, 4 heads, characters of the book's passages) and give it positions in six ways. Train on
-# 64 characters, read 512.
+# extrapolate". Take one tiny language model (two layers, width 64, 4 heads, characters of the book's passages) and give
+# it positions in six ways. Train on 64 characters, read 512.
 #
 # | positions | how |
 # |---|---|
@@ -607,45 +598,41 @@ for positions, steps in {"sinusoidal": 250, "ALiBi": 100}.items():
 
 # %% [markdown]
 # *Sinusoidal* positions fail at the first new place: 1.56 nats more a character between 64 and 127, where 1.62 is the
-# loss inside the training length. The window does not save them. So neither the length of the
-# text nor the spread of attention is to blame; vectors that were never added in training are. *Shifted*, the same formula
-# has seen all places, and the loss
-# beyond 64 nearly goes away (+0.28 for the whole text, +0.04 with the window). The price: the model learns more slowly,
-# 2.02 against 1.62 inside.
+# loss inside the training length. The window does not save them. So neither the length of the text nor the spread of
+# attention is to blame; vectors that were never added in training are. *Shifted*, the same formula has seen all places,
+# and the loss beyond 64 nearly goes away (+0.28 for the whole text, +0.04 with the window). The price: the model learns
+# more slowly, 2.02 against 1.62 inside.
 #
 # *Rotary* positions hold for about thirty places and then fail worst of all (+2.27). With the window they lose nothing,
-# at any place: they see
-# distances only, and every distance within 64 was trained.
+# at any place: they see distances only, and every distance within 64 was trained.
 #
 # *Relative* positions and *ALiBi* hold up to eight times the length. That is what clipping can do: no distance is new,
-# all from 16 on share one
-# vector. But look at the sign. A longer text makes nothing *better*: +0.02 and 0.00. Could it? The same model with
-# relative positions,
-# *trained* on texts of 256, does not read its own long texts better than cut ones either (printed above; 3 seeds). So
-# this model has nothing
-# to gain beyond 64 characters. The experiment can show that positions break; that a longer text is *used* it cannot show.
+# all from 16 on share one vector. But look at the sign. A longer text makes nothing *better*: +0.02 and 0.00. Could it?
+# The same model with relative positions, *trained* on texts of 256, does not read its own long texts better than cut
+# ones either (printed above; 3 seeds). So this model has nothing to gain beyond 64 characters. The experiment can show
+# that positions break; that a longer text is *used* it cannot show.
 #
 # *No positions* lose a little (+0.13), and are the worst inside the training length (2.25).
 #
 # How does this compare? The order in which they fail, sinusoidal, rotary, then relative and ALiBi, is that of
-# {cite:t}`press2022`; that rotary ends below sinusoidal is not
-# in what we have of theirs. {cite:t}`kazemnejad2023` put no positions first and ALiBi behind: they compare by mean
-# reciprocal rank, we by
-# the loss of the next character, of one tiny model on one kind of prose. And Shaw et al., whom the note names, are not
-# known to have tested longer texts at all (see the card).
-# So the claim holds here in the sense "is not worse", for a small model; in the sense "profits from more text" it has no support.
+# {cite:t}`press2022`; that rotary ends below sinusoidal is not in what we have of theirs. {cite:t}`kazemnejad2023` put
+# no positions first and ALiBi behind: they compare by mean reciprocal rank, we by the loss of the next character, of
+# one tiny model on one kind of prose. And Shaw et al., whom the note names, are not known to have tested longer texts
+# at all (see the card). So the claim holds here in the sense "is not worse", for a small model; in the sense "profits
+# from more text" it has no support.
 #
 # :::{div} speaker-notes
-# 10 minutes. Show the upper panel first and ask for the reason; most say "the text is too long". Then show the lower one: with the window nothing
-# is longer, and sinusoidal positions fail all the same. To save time, leave out "shifted" and "none".
+# 10 minutes. Show the upper panel first and ask for the reason; most say "the text is too long". Then show the lower
+# one: with the window nothing is longer, and sinusoidal positions fail all the same. To save time, leave out "shifted"
+# and "none".
 # :::
 #
 # ## Where this breaks
 #
 # :::{div} breaks
-# "What is faster computes something else" is true of each head, and says little about the model. Put the fast ways into all
-# layers of the trained model, without training: one of them comes near the model, one is no better than reading nothing, and the
-# errors of single heads do not tell which.
+# "What is faster computes something else" is true of each head, and says little about the model. Put the fast ways into
+# all layers of the trained model, without training: one of them comes near the model, one is no better than reading
+# nothing, and the errors of single heads do not tell which.
 # :::
 #
 # Below, MiniLM reads 512 tokens under five masks, with Performer, and with uniform attention. One of the masks adds a
@@ -708,10 +695,9 @@ summary.round(2).fillna("")
 
 # %% [markdown]
 # Look at the second line. The window of 32 and one global token keep a cosine of 0.92, as much as a window of 128, with
-# 13 % of the scores against 44 %. It must be the right
-# token: number 200 in its place gives 0.73, less than no global token (0.80), and random links give 0.81. The reason is
-# in [chapter 2](02-routing.ipynb)
-# and [chapter 7](07-rank-collapse.ipynb): the first token is a sink. Heads of this model rest a tenth of all weight on [CLS]
+# 13 % of the scores against 44 %. It must be the right token: number 200 in its place gives 0.73, less than no global
+# token (0.80), and random links give 0.81. The reason is in [chapter 2](02-routing.ipynb) and [chapter
+# 7](07-rank-collapse.ipynb): the first token is a sink. Heads of this model rest a tenth of all weight on [CLS]
 # (printed above), fifty times its share. Take that place away, and softmax must put the weight on something else. So
 # "global tokens" are not only roads for content.
 #
@@ -739,9 +725,8 @@ summary.round(2).fillna("")
 # ::::{div} exercise
 # **Exercise 10.1** · difficulty 1/5 · about 5 minutes · needs "What n² counts"
 #
-# Which share of a layer's FLOPs grows with n²? For $H d_h = d$ and a feed-forward network of any width $f$. (The planner
-# knows; write
-# it yourself.)
+# Which share of a layer's FLOPs grows with n²? For $H d_h = d$ and a feed-forward network of any width $f$. (The
+# planner knows; write it yourself.)
 #
 # :::{dropdown} Hint
 # A matrix of a rows and b columns costs 2ab FLOPs a token. How many matrices are d × d, how many d × f?
@@ -767,8 +752,8 @@ check("10.1", quadratic_share, exercises.is_the_quadratic_share)
 # ::::{div} exercise
 # **Exercise 10.2** · difficulty 2/5 · about 8 minutes · needs "Windows, global tokens, random links"
 #
-# How many scores does a window of `reach` tokens on either side hold, for $n$ tokens? A formula, no loop and no mask: it must be
-# quick for $n = 10^9$. For a text shorter than the window it is all n².
+# How many scores does a window of `reach` tokens on either side hold, for $n$ tokens? A formula, no loop and no mask:
+# it must be quick for $n = 10^9$. For a text shorter than the window it is all n².
 #
 # :::{dropdown} Hint
 # Away from the edges each token has 2 · reach + 1 keys. How many does the first token miss, the second, …?
@@ -795,10 +780,8 @@ check("10.2", window_scores, exercises.counts_a_window)
 # **Exercise 10.3** · difficulty 3/5 · about 12 minutes · needs "Seven ways to attend"
 #
 # Flash attention's trick for one query: go through the keys in blocks and never hold more than a block of scores. Keep
-# the largest score so
-# far, the sum of exponentials and the weighted sum of values, and rescale the two sums when a larger score turns up. (The
-# check looks at
-# the shapes that torch returns to your code.)
+# the largest score so far, the sum of exponentials and the weighted sum of values, and rescale the two sums when a
+# larger score turns up. (The check looks at the shapes that torch returns to your code.)
 #
 # :::{dropdown} Hint
 # For a new block: `top = torch.maximum(old_top, scores.max())`. What was summed with the old maximum must be multiplied by
@@ -942,9 +925,9 @@ figures.quiz_card(
 # %% [markdown]
 # ## Verdicts
 #
-# What this notebook measured, claim by claim. What Longformer and BigBird are made of (C10.3) is a matter of reading: see the card.
-# Recorded for it are the layers that each pattern needs until all have heard of all. C10.4: nats lost beyond the training
-# length, at positions 256 to 511.
+# What this notebook measured, claim by claim. What Longformer and BigBird are made of (C10.3) is a matter of reading:
+# see the card. Recorded for it are the layers that each pattern needs until all have heard of all. C10.4: nats lost
+# beyond the training length, at positions 256 to 511.
 
 # %%
 performer, uniform = ours["Performer, 128 features"], ours["uniform attention"]
