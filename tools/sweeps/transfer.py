@@ -40,12 +40,12 @@ def settings(seed: int) -> Iterator[dict]:
 
 
 def bits(seed: int) -> Iterator[dict]:
-    """The two tasks with bits, four groups trained; memory with seed 0 only."""
+    """The two tasks with bits, four groups trained."""
     trained, scaled, small = transfer.BODIES
     runs = [*itertools.product((trained, scaled), RATES[1:] if seed == 0 else RATES[1:2]), (small, 1e-3)]
     for kind, rate in runs:
         yield _bits("bit xor", seed) | {"body": kind, "rung": "+ positions", "learning_rate": rate}
-    for kind in (trained, scaled) if seed == 0 else ():
+    for kind in (trained, scaled):
         yield _bits("bit memory", seed) | {"body": kind, "rung": "+ positions", "learning_rate": 3e-3}
 
 
