@@ -152,8 +152,8 @@ table.round({each: 2 if each[0] == "nll" else 1 for each in table.columns})
 # number. Cross-attention gives little away at first. It is level with the decoder at 50 %, 0.1 above it at 60 %, 0.6 above it at 70 %,
 # where its BLEU is 9 and the others still have 27. Encoder heads are the cheapest by number throughout.
 #
-# *The order matters, up to a point.* Up to 60 % each ranked line lies below all three random ones from 40 % on. Beyond, the cross line lies
-# among its random ones: where cross-attention breaks, no order helps much.
+# *The order matters, up to a point.* From 20 to 60 % each ranked line lies below all three random ones. Beyond, the cross line lies among its
+# random ones: where cross-attention breaks, no order helps much.
 #
 # *Not every score gives an order.* The signed score, the mean of $-\partial L/\partial \xi_h$, predicts to first order what removal does. It
 # prunes *worse than chance* for decoder and cross heads (at half, cross: 2.72, random 2.09, absolute 1.80). A likely reason, not tested
@@ -658,7 +658,7 @@ tuned = tuned.pivot(index="left", columns="way", values=["nll", "nll tuned"])
 tuned.sort_index(ascending=False).round(2).rename_axis("KV heads of 8")
 
 # %% [markdown]
-# More. In cross-attention sharing by pairs costs three times as much as removing half of all heads, and random pairs are no worse than
+# More. In cross-attention sharing by pairs costs more than three times as much as removing half of all heads, and random pairs are no worse than
 # neighbours. In the encoder and the decoder the two differ less. Key and value heads are **not simply redundant**.
 #
 # The second table is a cached experiment: decoder and cross heads together, all weights tuned for 150 steps (1 % of the translator's
