@@ -20,7 +20,7 @@ NAME = {"ids": lambda product: product.name}
 
 
 @pytest.mark.parametrize("product", PRODUCTS, **NAME)
-@pytest.mark.parametrize("rule", [lint.code, lint.outputs, lint.figures], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", [lint.code, lint.text, lint.outputs, lint.figures], ids=lambda rule: rule.__name__)
 def test_a_notebook_keeps_the_rule(product, rule, read):
     assert rule(read(product.notebook)) == []
 
@@ -108,6 +108,12 @@ def test_a_broken_output_is_found(output, complaint):
     broken.outputs = [output]
     (found,) = lint.outputs(new_notebook(cells=[broken]))
     assert complaint in found
+
+
+def test_a_line_that_the_page_would_leave_out_is_found():
+    lost = new_markdown_cell("Of the heads 90\n% are left.")
+    (found,) = lint.text(new_notebook(cells=[lost, new_markdown_cell("90 %\nare left."), new_code_cell("%")]))
+    assert "% are left." in found
 
 
 def test_a_cell_that_was_not_run_is_found():

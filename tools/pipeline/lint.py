@@ -59,6 +59,12 @@ def code(notebook: NotebookNode) -> list[str]:
     return found
 
 
+def text(notebook: NotebookNode) -> list[str]:
+    """No line of text begins with a percent sign: MyST takes it for a comment, and the page loses it."""
+    lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
+    return [f"a line begins with %, so the page would leave it out: {line}" for line in lines if line.startswith("%")]
+
+
 def outputs(notebook: NotebookNode) -> list[str]:
     """Every code cell was run, none failed or wrote to stderr, none shows a path of the machine it ran on."""
     found = []
