@@ -10,7 +10,7 @@ from torch import Tensor
 
 from utils.attention import rollout, scaled_dot_product_attention
 from utils.heads import gated
-from utils.induction import LENGTH, VOCABULARY, Reading, TinyModel, accuracy, accuracy_of, shape_of
+from utils.induction import LENGTH, VOCABULARY, Reading, TinyModel, accuracy, accuracy_of, follows_a_copy, shape_of
 
 INTO = ("query", "key", "value")
 
@@ -106,3 +106,32 @@ def path_table(model: TinyModel, batch: dict[str, Tensor]) -> pd.DataFrame:
         reads = {into: cut_path(model, batch["input_ids"], unseen, into) for into in INTO}
         rows[name] = {into: whole - accuracy_of(read.logits, batch) for into, read in reads.items()}
     return pd.DataFrame(rows).T
+
+
+@torch.no_grad()
+def accuracy_by_followers(model: TinyModel, batch: dict[str, Tensor]) -> dict[str, float]:
+    """Accuracy at scored places, by how many tokens have followed earlier copies of the present one: "one", "several".
+
+    Where several have followed, "what came after it" has no single answer. NaN where there is no such place.
+    """
+    ids, scored = batch["input_ids"], batch["scored"]
+    keys = follows_a_copy(ids)[:, :-1]
+    least = torch.where(keys, ids[:, None], VOCABULARY).amin(-1)
+    single = least == torch.where(keys, ids[:, None], -1).amax(-1)
+    right = (model(ids).logits[:, :-1].argmax(-1) == ids[:, 1:]).double()
+    return {"one": float(right[scored & single].mean()), "several": float(right[scored & ~single].mean())}
+
+
+@torch.no_grad()
+def weight_back(model: TinyModel, batch: dict[str, Tensor], nearest: int, farthest: int) -> float:
+    """Weight that the first layer puts on keys from ``nearest`` to ``farthest`` places back.
+
+    Mean over heads, texts and the queries that have all of these keys. Raises ValueError unless
+    0 ≤ nearest ≤ farthest < n, the tokens of a text.
+    """
+    n = batch["input_ids"].shape[-1]
+    if not 0 <= nearest <= farthest < n:
+        raise ValueError(f"0 ≤ nearest ≤ farthest < {n} is needed, got {nearest} and {farthest}")
+    weights = model(batch["input_ids"], need_weights=True).attentions[0]
+    back = torch.arange(n)[:, None] - torch.arange(n)
+    return float((weights * ((back >= nearest) & (back <= farthest))).sum(-1)[..., farthest:].mean())

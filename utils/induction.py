@@ -202,6 +202,14 @@ def found_at(accuracies: Sequence[float], every: int = 10, level: float = HALF) 
     return next((every * i for i, value in enumerate(accuracies) if value > level), None)
 
 
+def halfway(curve: Sequence[float], every: int = 10) -> int:
+    """The first step at which a curve has passed half of its way from its first value to its last."""
+    first, last = curve[0], curve[-1]
+    if first == last:
+        raise ValueError(f"the curve must end elsewhere than it starts, got {first} at both ends")
+    return found_at([(value - first) / (last - first) for value in curve], every)
+
+
 def shape_of(model: TinyModel) -> tuple[int, int]:
     """(layers, heads) of a tiny model."""
     return len(model.blocks), model.blocks[0].attention.heads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 import torch
 from torch import Tensor
@@ -61,3 +63,29 @@ def information_by_size(pairs: list[tuple[Tensor, Tensor]], sizes: list[int], dr
         null = sum(float(shuffled_information(*part, draws=draws).mean()) for part in parts) / len(parts)
         rows[size] = {"plug-in": found, "shuffled": null, "difference": found - null}
     return pd.DataFrame(rows).T
+
+
+def excess_fault(attempt: Callable[[Tensor, Tensor, int, torch.Generator], float]) -> str:
+    """What is wrong with a function that shall return the excess of information over its shuffled mean; "" if right.
+
+    attempt: (one, other, draws, generator) → nats. Asked about labels with themselves, where nearly all is shared, and
+    about labels that make each pair once, where less is shared than by chance.
+    """
+    six, ten = torch.arange(60) // 10, torch.arange(60) % 10
+
+    def found(one: Tensor, draws: int = 40, seed: int = 5) -> float:
+        return float(attempt(one.clone(), ten.clone(), draws, torch.Generator().manual_seed(seed)))
+
+    whole, itself, even = entropy_of_labels(ten), found(ten), found(six)
+    bias, even_bias = (float(shuffled_information(one, ten, draws=200).mean()) for one in (ten, six))
+    few = [found(six, 2, seed) for seed in (5, 5, 6, 7, 8)]
+    faults = {
+        "signs: the estimate minus the shuffled mean": itself < 0,
+        "the bias is still in: subtract it": abs(itself - whole) < 0.1,
+        "that is the shuffled mean alone": abs(itself - bias) < 0.1,
+        f"a label with itself: off by {itself - whole + bias:.2f} nats": abs(itself - whole + bias) > 0.1,
+        f"each pair once: {-even_bias:.1f} expected, not {even:.1f}; no abs, no max": abs(even + even_bias) > 0.1,
+        "take every order from the generator that is passed in": few[0] != few[1] or len(set(few)) < 3,
+        "the mean of as many shuffles as `draws` says": found(six, 1) == found(six, 30),
+    }
+    return next((message for message, wrong in faults.items() if wrong), "")

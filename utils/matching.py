@@ -6,6 +6,8 @@ number of a head within its layer means nothing, by symmetry: heads must be matc
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -63,6 +65,13 @@ def similarities(one: list[Tensor], other: list[Tensor], measure: str = "correla
     layer = torch.arange(one[0].shape[0]).repeat_interleave(one[0].shape[1])
     parts = {"matched": judged[a, b], "same index": judged.diagonal(), "same layer": judged[layer[:, None] == layer]}
     return {name: values.tolist() for name, values in parts.items()}
+
+
+def entropy_share(maps: Tensor) -> float:
+    """Entropy of a row as a share of its ceiling, log of the keys, mean over rows and heads: (..., queries, keys)."""
+    if maps.shape[-1] < 2:
+        raise ValueError(f"rows of two keys or more are needed, got the shape {tuple(maps.shape)}")
+    return float(torch.special.entr(maps.double()).sum(-1).mean()) / math.log(maps.shape[-1])
 
 
 def within_groups(values: np.ndarray, groups: np.ndarray, draws: int = 500, seed: int = 0) -> dict[str, float]:

@@ -55,19 +55,21 @@ def phase_explorer(
         "maps": np.stack([weights_to_codes(np.stack(maps[each])) for each in steps]),
         "lines": np.array([[row[name] for row in curve] for name in LINES], dtype=np.float32),
     }
-    return Figure("phase-explorer", data, alt, _fallback(maps, curve, names, step, title), arrays)
+    return Figure("phase-explorer", data, alt, _fallback(maps, curve, tokens, names, step, title), arrays)
 
 
-def _fallback(maps, curve, names, step: int, title: str) -> str:
-    """The two maps of the opening step, and six rows of the curve, for where scripts do not run."""
+def _fallback(maps, curve, tokens, names, step: int, title: str) -> str:
+    """The two maps of the opening step, and that and some other rows of the curve, for where scripts do not run."""
     colour = palette()["amount"]["light"]
     shown = "".join(
         f'<img alt="{escape(name)}, step {step}" src="{picture(np.asarray(each), colour)}"> '
         for name, each in zip(names, maps[step], strict=True)
     )
-    chosen = [curve[round(i * (len(curve) - 1) / 10)] for i in (0, 3, 4, 5, 6, 10)]
+    kept = {round(i * (len(curve) - 1) / 10) for i in (0, 3, 4, 5, 6, 10)}
+    chosen = [row for i, row in enumerate(curve) if i in kept or row["step"] == step]
     rows = [[str(row["step"]), *(f"{row[name]:.2f}" for name in LINES)] for row in chosen]
-    return f"<p><strong>{rich(title)}</strong></p><p>{shown}</p>{table(['step', *LABELS], rows)}"
+    axes = f"Maps at step {step}. Text: {' '.join(tokens)}; row = query, column = key; the darker, the more weight."
+    return f"<p><strong>{rich(title)}</strong></p><p>{shown}</p><p>{escape(axes)}</p>{table(['step', *LABELS], rows)}"
 
 
 def stored_run(run: Mapping) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], list[dict[str, float]]]:

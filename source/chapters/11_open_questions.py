@@ -1,9 +1,10 @@
 # %% [markdown]
 # # What is not understood
 #
-# **The insight.** Why several heads help, and what in them is learned and what is chance, was open in 2021 and is
-# partly answered now. Functions are learned, in some cases within a few steps of training; *which* head takes a
-# function differs from seed to seed. Whether attention explains an output depends on what you ask it to explain.
+# **The insight.** The note, the text of 2021 that this book checks, calls open why several heads help and what in them
+# is learned and what is chance. Part of that had an answer already, part has one now. Functions are learned, in some
+# cases within a few steps of training; *which* head takes a function differs from seed to seed. Whether attention
+# explains an output depends on what you ask it to explain.
 
 # %% tags=["hide-input"]
 import itertools
@@ -41,26 +42,26 @@ display(claims.card(11), claims.card(0))
 #   out and by cutting a path;
 # - **match** heads of two trainings, and say which part of the agreement is an effect;
 # - **test** a lottery ticket, an estimate of information and a claim of explanation against the right null model;
-# - **state** for five open questions what is answered, by what evidence, and what is not.
+# - **state** for six open questions what is answered, by what evidence, and what is not.
 #
 # Reading takes about 40 minutes, running about half a minute. One small model is trained live. Trainings with other
 # seeds, parts and architectures are cached; they come from the same code.
 #
 # | question of 2021 | state today | evidence on this page |
 # |---|---|---|
-# | Is specialisation learned or initial? | learned; the place is chance | phase change, seeds |
+# | Is specialisation learned or initial? | learned; who does how much is initial in part | phase change, seeds |
 # | Do heads of two trainings agree? | in part, after matching | small translators |
-# | Do sparse sets of heads train alone? | yes; the choice matters less than hoped | tickets |
+# | Do sparse sets of heads train alone? | yes; the choice mattered little here | tickets |
 # | Can information measures tell what heads do? | with care for bias | entropy, mutual information |
 # | Is attention explanation? | depends on the question | two removals, path |
 # | Why several heads? How do skip and MLP join in? | open, some pieces | other architectures |
 #
 # ## A text that needs two heads
 #
-# A random segment of random length is repeated: `A B C D E A B C …`. What comes after the second `B`? Find the earlier
-# `B`, read what stands after it. No head can do that alone in one step: the key that is wanted, `C`, looks nothing like
-# `B`. But if each token first notes *which token stood before it*, then `C` carries "I follow B", and `B` can ask for
-# that.
+# A segment of 8 to 20 random symbols is repeated until the text has 40: `A B C D E A B C …`. What comes after the
+# second `B`? Find the earlier `B`, read what stands after it. No head can do that alone in one step: the key that is
+# wanted, `C`, looks nothing like `B`. But if each token first notes *which token stood before it*, then `C` carries "I
+# follow B", and `B` can ask for that.
 
 # %% mystnb={"figure": {"caption": "Where an induction head must look. Each token of the second copy reads the key behind the earlier copy of itself: the second B reads C. The marked keys are what the induction score counts.", "name": "fig-open-task"}, "image": {"alt": "A heat map of ten queries by ten keys, the letters A to E twice. Five cells are filled, a diagonal: the second A reads B, the second B reads C, and so on; the second E reads the second A."}}
 letters = list("ABCDE" * 2)
@@ -93,8 +94,8 @@ plots.heatmap(
 # 1/64.
 #
 # :::{div} predict
-# **Predict.** 300 steps of training. Does the accuracy rise evenly, fast at first and then slowly, or is there a long
-# wait and then a jump? And which comes first, the head of layer 0 or that of layer 1?
+# **Predict.** 300 steps of training. Does the accuracy rise evenly, fast at first and then slowly, or is there a slow
+# start and then a jump? And which head is first to pass half of its rise, that of layer 0 or that of layer 1?
 # :::
 
 # %%
@@ -112,9 +113,19 @@ rows = {
     }
     for at in (0, 6, 30)
 }
+fresh = ind.held_out(128, seed=10_001)  # texts that nobody has chosen by
+one = ind.TinyModel(layers=1, seed=70)
+_, back = ind.train(
+    one, 70, 100, 100, lambda model: circuits.weight_back(model, fresh, 7, 19)
+)
+known = circuits.accuracy_by_followers(model, fresh)
+assert back[1] > back[0] + 0.15
+assert known["one"] > 0.95 > 0.85 > known["several"]
+print("one layer, weight 7 to 19 back, steps 0 and 100:", np.round(back, 1))
+print("two layers, by followers:", {k: round(v, 1) for k, v in known.items()})
 pd.DataFrame(rows).T.rename_axis("step").round(1)
 
-# %% mystnb={"figure": {"caption": "Accuracy while training: one line a run, two layers in blue, one layer in grey. Each run with two layers waits, and then finds the task within some 50 steps, at almost the same time for every seed. One layer never gets there.", "name": "fig-open-phase"}, "image": {"alt": "Accuracy over 300 steps. A bundle of blue lines creeps to 0.2 by step 100, rises steeply until 150 and ends near 0.94. A grey horizontal line at 0.24 marks where one layer ends."}}
+# %% mystnb={"figure": {"caption": "Accuracy while training: one line a run, two layers in blue, one layer in grey. Each run with two layers climbs slowly to what one layer can do, and then finds the task within some 50 steps, at almost the same time for every seed. One layer never gets there.", "name": "fig-open-phase"}, "image": {"alt": "Accuracy over 300 steps. A bundle of blue lines creeps to 0.2 by step 100, rises steeply until 150 and ends near 0.94. A grey horizontal line at 0.24 marks where one layer ends."}}
 cached = sweep("open_questions")
 runs = pd.DataFrame(cached["grid"])
 variants = pd.DataFrame(cached["variants"])
@@ -127,24 +138,36 @@ _, ax = plots.plt.subplots(figsize=(6.5, 3.4))
 for curve in runs["accuracy"]:
     ax.plot(steps, curve, color=blue, lw=1, alpha=0.5)
 ax.plot(steps, accuracies, color=blue, lw=2.5)
-grey = plots.colour("null")
-ax.axhline(one_layer, color=grey, lw=1.5)
-ax.text(
-    300, one_layer - 0.07, "one layer, after 600 steps", color=grey, ha="right"
-)
+text = {"color": plots.colour("null"), "ha": "right"}
+ax.axhline(one_layer, color=text["color"], lw=1.5)
+ax.text(300, one_layer - 0.07, "one layer, after 600 steps", **text)
 ax.text(300, 0.84, "two layers", color=blue, ha="right")
 ax.set(xlabel="step", ylabel="accuracy", ylim=(0, 1))
-ax.set_title("A wait, then a jump, with every seed")
+ax.set_title("A slow start, then a jump, with every seed")
 earliest, latest = runs["found"].min(), runs["found"].max()
+half = runs[["best previous", "best induction"]].map(ind.halfway)
+first = (half["best induction"] < half["best previous"]).sum()
+assert first == len(runs)  # which of the two heads is ahead
 print(f"{len(runs)} runs pass ½ at step {earliest} to {latest}")
+print(half.agg(["mean", "std"]).round().astype(int))
 
 # %% [markdown]
-# A wait, then a jump, with every seed: in all 24 runs the accuracy passes one half at step 120 or 130, and it takes
-# some 50 steps from 0.2 to 0.85. {cite:t}`olsson2022` describe such a **phase change** in large language models (read:
-# abstract or transcript). Neither head comes first. The scores of both layers rise together, because neither is of use
-# without the other; that of layer 0 then goes on rising. One layer stays below 0.25, in twice the time.
+# A slow start, then a jump, with every seed: in all 24 runs the accuracy passes one half at step 120 or 130, and it
+# takes some 50 steps from 0.2 to 0.85. {cite:t}`olsson2022` describe such a **phase change** in large language models
+# (read: abstract or transcript).
 #
-# Watch it happen in one of the cached runs.
+# Two levels need a word. *0.2* is what one layer can do. As a segment has 8 to 20 tokens, the answer stands 7 to 19
+# places back. One layer learns to put weight there (0.5 before training, 0.7 after 100 steps) and can guess among those
+# tokens; it ends below 0.25. *0.94* is not a failure to learn. Where one and the same token has followed all earlier
+# copies, accuracy is 1.0 when rounded. Where several have followed, "what came after it" has no single answer, and
+# accuracy is 0.7.
+#
+# Layer 0 does not come first, though layer 1 needs what it writes. The best score of layer 1 passes half of its rise at
+# step 130 on average, that of layer 0 at 146, in this order in all 24 runs. Both begin their steep rise between steps
+# 90 and 120; that of layer 0 goes on when the task is long found. So a weak previous-token head is enough for the jump.
+# That each is of use only with the other would explain why both start together; we did not test it.
+#
+# Watch it happen in one of the cached runs (24 runs: six initialisations, four orders of texts each).
 
 # %% tags=["hide-input"]
 run = cached["watched"][0]
@@ -158,14 +181,16 @@ phase_explorer(
         f"layer {i}, head {head}" for i, head in enumerate(run["heads"])
     ),
     step=140,
-    title="Two heads form together, around step 130",
+    title="Two heads form between steps 90 and 150, layer 1 ahead",
     alt="Maps of one head in each layer at a chosen training step, and three curves over 300 steps.",
 )
 
 # %% [markdown]
 # ## Proof by taking out
 #
-# A score is a description. Function is shown by intervention: take a head out and see what breaks.
+# A score is a description. Function is shown by intervention: take a head out (its output is set to zero, nothing is
+# trained again) and see what breaks. A *path* can be cut, too: the queries of layer 1, or its keys, or its values, are
+# computed from a residual stream without the output of layer 0. All else stays.
 #
 # :::{div} predict
 # **Predict.** All four heads of layer 1 look behind the earlier copy. What happens if you take one of them out? And if
@@ -173,7 +198,6 @@ phase_explorer(
 # :::
 
 # %%
-fresh = ind.held_out(128, seed=10_001)  # texts that nobody has chosen by
 ablations = circuits.ablation_table(model, fresh)
 paths = circuits.path_table(model, fresh)  # accuracy lost
 whole = ablations["whole"].max()
@@ -184,22 +208,24 @@ assert paths.loc["all heads", "key"] > 0.6
 assert paths[["query", "value"]].max().max() < 0.15
 kinds = [row for row in cached["tickets"] if row["kind"] == "whole"]
 nats = [round(max(row["effects"][0]), 1) for row in kinds]
-print("nats lost without the best head of layer 0, other seeds:", nats)
 lost = ablations.rsub(ablations["whole"], axis=0).drop(columns="whole")
 display(
     (lost.round(1) + 0.0).rename_axis("accuracy lost, heads left"),
-    (paths.tail(1).round(1) + 0.0).rename_axis("accuracy lost if unseen by"),
+    (paths.loc[["all heads"]].round(1) + 0.0)
+    .rename(index={"all heads": "accuracy lost"})
+    .rename_axis("layer 0 hidden from layer 1's"),
 )
+print("three other seeds, layer 0 without its most needed head")
+print("loss rises by, in nats:", nats)
 
 # %% [markdown]
-# The two layers answer differently. In layer 1 all four heads do the same: any one can go, none alone is enough (0.2 is lost),
-# without all of them nothing is left. In layer 0, too, the loss of one head is covered by others here, and one of them
-# alone nearly does the job. With other seeds the work is divided otherwise: in one of three, a single head of layer 0
-# is worth 2.2 nats, in the other two 0.1. A high score is not yet importance.
+# Both layers answer alike in this run: any one head can go, all four cannot. A single head that stays loses 0.1 in
+# layer 0 and 0.2 in layer 1. How the work is divided differs from seed to seed: in one of three other trainings a
+# single head of layer 0 is worth 2.2 nats, in the other two 0.1. A high score is not yet importance.
 #
-# The second table proves the mechanism. If the *keys* of layer 1 do not see what layer 0 has read, 0.8 of accuracy is
-# gone. If queries or values do not see it, nothing happens. Content takes one path: token before → key → induction.
-# "Attention routes" is here a statement that could have failed, and did not.
+# The second table shows the mechanism in this run. If the *keys* of layer 1 do not see what layer 0 has read, 0.8 of
+# accuracy is gone. If queries or values do not see it, nothing happens. Content takes one path: token before → key →
+# induction. "Attention routes" is here a statement that could have failed, and did not.
 #
 # :::{div} speaker-notes
 # 12 minutes to here. Let the class predict the table of cut paths before it is shown; most expect "value". To save
@@ -216,7 +242,7 @@ display(
 #
 # :::{div} predict
 # **Predict.** Two trainings from the same initial weights, with different texts. How often is the best previous-token
-# head the same one? Chance is ¼.
+# head the same one? If all four heads won equally often, chance would be ¼.
 # :::
 
 # %%
@@ -238,15 +264,16 @@ pd.DataFrame(rows).T.rename(columns={"same group": "same init"}).round(2)
 
 # %% [markdown]
 # Runs from the same initial weights hardly agree on the winner more than chance explains: in 0.39 of pairs, against
-# 0.31 with a spread of 0.06 when the initialisations are dealt to the runs anew. (That is above ¼ because head 3
-# happens to win half of the 24 runs.) But how the four heads share the work is more alike: a correlation of 0.41,
-# against 0.05 with a spread of 0.08. So the initial weights leave a trace in the division of labour and do not settle
-# who wins. The four runs of initialisation 2, all won by head 3, would have told another story if they had been all we
-# ran.
+# 0.31 with a spread (standard deviation) of 0.06 when the initialisations are dealt to the runs anew. (That is above ¼
+# because head 3 happens to win half of the 24 runs.) But how the four heads share the work is more alike: a correlation
+# of 0.41, against 0.05 with a spread of 0.08. So the initial weights leave a trace in the division of labour and do not
+# settle who wins. The four runs of initialisation 2, all won by head 3, would have told another story if they had been
+# all we ran.
 #
-# Now real models: three small translators that differ in their seed alone, 48 encoder heads each. Which head of one is
-# which of another? Correlate their maps on the same sentences and pair them so that the sum is greatest (Hungarian
-# method). A best pairing looks good by choice alone, so choose on half of the sentences and judge on the other half.
+# Now real models: three small translators that differ in their seed alone, six encoder layers of eight heads each.
+# Which head of one is which of another? Correlate their maps on the same sentences and pair them so that the sum is
+# greatest (Hungarian method). A best pairing looks good by choice alone, so choose on half of the sentences and judge
+# on the other half.
 #
 # :::{div} predict
 # **Predict.** Random pairing within a layer gives a correlation of 0.27. What does "same layer, same index" give? And
@@ -269,7 +296,13 @@ agreement, null_agreement = (
     for maps in (read, null_read)
 )
 columns = {"trained": agreement.mean(), "untrained": null_agreement.mean()}
-pd.DataFrame(columns).round(2) + 0.0
+columns = pd.DataFrame(columns).round(2) + 0.0
+lie = ["in the same layer", "with the same index"]
+chance = np.round([1 / 6, 1 / 48], 2)
+display(
+    columns.drop(lie).rename_axis("correlation of paired maps"),
+    columns.loc[lie].assign(chance=chance).rename_axis("share of matched"),
+)
 
 # %% mystnb={"figure": {"caption": "Correlation of the maps of paired heads, judged on sentences that the pairing has not seen; a dot is a pair of heads, three pairs of models. The same index is as good as any head of the layer. Matched heads agree clearly more. Grey: all pairs within layers, and the same matching of untrained models.", "name": "fig-open-match"}, "image": {"alt": "Four strips of dots between minus 0.2 and 1. Matched: mean 0.54, dots up to 0.97. Same index: mean 0.27. Same layer: mean 0.27, grey. Matched with untrained models: mean 0.05, grey."}} tags=["claim"]
 means = agreement.mean()
@@ -291,11 +324,12 @@ plots.strips(
     null=["same layer", "matched, untrained"],
 );
 # %% [markdown]
-# The same index is worth 0.27, exactly what any head of the layer is worth: the index carries nothing beyond the layer,
-# as symmetry demands. Matching doubles it to 0.54, on sentences that did not choose the pairs. With shuffled rows and
-# with untrained models the same procedure gives 0.00 and 0.05. So functions do come back. Not all: the best pairs agree
-# to 0.97, others hardly. And only 0.38 of matched pairs lie in the same layer (untrained: 0.16, chance is about one in
-# six).
+# The same index is worth 0.27, what any head of the layer is worth: the index carries nothing beyond the layer, as
+# symmetry demands. Any pair at all, across layers, gives 0.18. Matching doubles 0.27 to 0.54, on sentences that did not
+# choose the pairs. With the weights of each row dealt to other keys ("permuted") and with untrained models the same
+# procedure gives 0.00 and 0.05. So functions do come back. Not all: the best pairs agree to 0.97, others hardly. And
+# only 0.38 of matched pairs lie in the same layer, 0.05 with the same index too. Chance, with six layers of eight, is
+# 0.17 and 0.02.
 #
 # :::{div} speaker-notes
 # 10 minutes. Ask for the expected value of "same index" before anybody computes: the answer "same layer" follows from
@@ -309,14 +343,14 @@ plots.strips(
 # good subnetworks of BERT vary with the seed. The note lists tickets as future work.
 #
 # Here: train the whole, find in each layer the head whose loss hurts most, rewind everything to the initial weights,
-# and train with these two heads alone. Controls: another pair of the same network, with another head in layer 0, and
-# the same two places with fresh weights.
+# and train with these two heads alone. Controls: two other pairs of the same network, with another head in layer 0 and
+# any in layer 1; and the same two places with fresh weights, a pair that nobody has selected.
 #
 # :::{div} predict
-# **Predict.** The ticket learns the task. Do the random pairs, and the fresh ones? Which of the three needs more steps?
+# **Predict.** The ticket learns the task. Do the other pairs, and the fresh ones? Which of the three needs more steps?
 # :::
 
-# %% mystnb={"figure": {"caption": "Step at which the accuracy passes one half, one dot a run, three initialisations. Two heads need longer than eight. Pairs that mattered in the whole network are not clearly faster than other pairs or fresh weights.", "name": "fig-open-tickets"}, "image": {"alt": "Four strips of dots over training steps. The whole model at 120 and 130; tickets, other pairs and fresh weights at 140 to 160, overlapping."}}
+# %% mystnb={"figure": {"caption": "Step at which the accuracy passes one half, one dot a run, read every ten steps. Three initialisations, with two other pairs and one of each other kind. Two heads need longer than eight. Pairs that mattered in the whole network are not clearly faster than other pairs or fresh weights.", "name": "fig-open-tickets"}, "image": {"alt": "Four strips of dots over training steps. The whole model at 120 and 130; tickets, other pairs and fresh weights at 140 to 160, overlapping."}}
 drawn = pd.DataFrame(cached["tickets"]).set_index("kind")["found"]
 labels = {
     "whole": "whole, 8 heads",
@@ -327,7 +361,8 @@ labels = {
 effects = ind.one_head_out(model, fresh)  # live: the pair that matters
 gates = torch.zeros(2, 4).scatter_(1, effects.argmax(1, keepdim=True), 1)
 rewound = ind.TinyModel(seed=70)
-_, ticket_seen = ind.train(rewound, seed=71, steps=220, gates=gates)
+options = {"steps": 200, "every": 100, "gates": gates}
+_, ticket_seen = ind.train(rewound, seed=71, **options)
 # Nothing tells the ticket from its controls, and all find the task.
 of = drawn.groupby("kind").mean()
 assert ticket_seen[-1].accuracy > 0.8 and drawn.notna().all()
@@ -337,17 +372,19 @@ assert of["ticket"] > of["whole"] + 10
 plots.strips(
     {text: drawn[[kind]] for kind, text in labels.items()},
     x="step at which the accuracy passes ½",
-    title="The ticket is no better than other pairs",
+    title="Tickets are not clearly faster than other pairs",
     null=["fresh weights"],
 )
-print(f"live ticket, accuracy at step 220: {ticket_seen[-1].accuracy:.1f}")
+print(f"live ticket, accuracy at step 200: {ticket_seen[-1].accuracy:.1f}")
 
 # %% [markdown]
-# All find the task, and nothing tells the ticket from its controls: 140 to 160 steps for tickets, other pairs and fresh
-# weights alike, against 120 to 130 for the whole. That other pairs and fresh weights agree is symmetry again: all are
-# drawn alike. That the *ticket* joins them is the finding. The head that mattered most after training, in one network
-# by 2.2 nats, had no head start. It became important; it was not born so. This is two heads of eight on an easy task
-# with three initialisations; it says nothing about tickets in BERT, except which controls they need.
+# All find the task, and nothing tells the ticket from its controls: 140 to 160 steps for tickets and fresh weights, 150
+# or 160 for other pairs, against 120 or 130 for the whole. Fresh weights show what a pair needs that nobody selected,
+# other pairs what one needs that did not win. With three initialisations, read every ten steps, a head start of clearly
+# more than ten steps would show, a smaller one would not. Also, in two of the three the chosen head of layer 0 was
+# worth 0.1 nats, so it had hardly won. Even the one worth 2.2 nats had no lead: its ticket needed 140 steps, fresh
+# weights in the same places 140. This is two heads of eight on an easy task; it says nothing about tickets in BERT,
+# except which controls they need.
 #
 # ## What entropy and information do not say
 #
@@ -383,7 +420,7 @@ assert 0.5 < grown["trained"] < 0.9 * grown["untrained"]  # log n: 2.08
 entropy = entropy.assign(grown=grown)
 entropy["share of log 16"] = entropy[16] / np.log(16)
 entropy["share of log 128"] = entropy[128] / np.log(128)
-entropy.round(1)
+entropy.round(2)
 
 # %% tags=["claim"]
 translator, pieces = load("translator")
@@ -430,11 +467,13 @@ print(shared.round(2))
 #
 # *Trap 2.* Entropy does not say which heads of the translator matter: the rank correlation with the loss of taking a
 # head out is −0.1, and chance spreads by 0.15. The share of weight that a token gives itself says more: −0.6. A head
-# that mostly reads its own place does nothing that the skip connection does not do. We tried three predictors on one
-# model, so take it as a hypothesis.
+# that mostly reads its own place moves nothing between tokens, which may be why it can go. The share of weight on sinks
+# gives 0.3, two spreads, which one of three tries can reach by chance. Three predictors, one model: take it as a
+# hypothesis.
 #
-# *Trap 3.* From 50 tokens the two heads seem to share 0.42 nats. With one side shuffled the same estimate gives 0.25:
-# more than half is bias. The excess over the shuffled mean is about 0.2, whatever the number of tokens.
+# *Trap 3.* From 50 tokens a pair of heads seems to share 0.42 nats, mean of 36 pairs. With one side shuffled the same
+# estimate gives 0.25: more than half is bias. The excess over the shuffled mean is about 0.2, whatever the number of
+# tokens.
 #
 # ## Is attention explanation?
 #
@@ -442,10 +481,11 @@ print(shared.round(2))
 # that very different weights can give the same prediction: attention is not explanation. {cite:t}`wiegreffe2019` answer
 # that this depends on what one calls an explanation, that a test must take the whole model into account, and that a
 # baseline of uniform weights and several seeds belong beside it. (Both read: abstract or transcript.) Neither is about
-# encoders such as MiniLM. We try both readings here.
+# encoders such as MiniLM. We ask two of their questions here: does attention agree with what removal does, and can the
+# maps be exchanged? We do not search, as {cite:t}`jain2019` do, for *other* maps with the same output.
 #
-# First the tiny model, where we know what happens. For a query in the second copy, replace one earlier token by a
-# random one and see how much the log-probability of the right answer falls.
+# First the tiny model, where we know what happens. For a query in the second copy, replace one token, an earlier one or
+# the query's own, by a random one and see how much the log-probability of the right answer falls.
 #
 # :::{div} predict
 # **Predict.** The answer is `C`, found behind the earlier `B`. Which replaced token hurts: `C`, the earlier `B`, both?
@@ -458,26 +498,34 @@ assert by_role.loc["the answer", "layer 1"] > 0.5
 assert by_role.loc["the earlier copy", "layer 1"] < 0.15
 assert by_role.loc["the earlier copy", "effect"] > 1
 assert by_role.loc["the token itself", "effect"] > 1
-by_role[["effect", "layer 1", "rollout"]].round(
-    {"effect": 0, "layer 1": 1, "rollout": 1}
-)
+shown = by_role[["effect", "layer 1", "rollout"]].round(1)
+shown["effect"] = by_role["effect"].round().astype(int)
+shown.rename(columns={"effect": "effect, nats"}) + 0
 
 # %% [markdown]
-# Three tokens matter: the answer, the earlier copy, and the token itself. Layer 1 puts 0.9 of its weight on the first
+# Three tokens matter: the answer, the earlier copy, and the token itself. Each costs more than ln 64 = 4.2 nats, the
+# price of a blind guess: without it the model is sure of something else. Layer 1 puts 0.9 of its weight on the first
 # and nothing on the other two. Its map is right about *where the answer comes from* and silent about *why there*. That
 # was settled a layer below, and rollout, which multiplies layers, sees only some of it. An explanation is a path, and a
 # map is one step of it.
 #
 # Now MiniLM. What does a text's embedding rest on? Take one token away. There are two ways, at least: put [MASK] in its
-# place, or let nobody read it. The effect is 1 − cosine to the embedding of the whole text. Compare its order of tokens
-# with that of several predictions.
+# place, or let nobody read it. The effect is 1 − cosine to the embedding of the whole text. The order of tokens by the
+# first is compared with seven predictions:
+#
+# - *another removal*: the effect of the second way. *Gradient*: how far the embedding's direction moves with the
+#   token's word embedding, to first order. *Rarity*: how seldom the token is in all passages; it looks at no map;
+# - *attention*: the mean weight that a token receives, over heads and queries, in all layers or in the last one.
+#   *Rollout*: the maps of all layers multiplied, half of each a skip connection;
+# - *shuffled*, the null model: attention in all layers, dealt to the tokens of each text at random, once a text. Its
+#   expected value is 0; with 16 ranked tokens a dot spreads by 1/√15 = 0.26, the mean of twelve by 0.07.
 #
 # :::{div} predict
 # **Predict.** How well do the two ways of taking a token away agree with each other, as a rank correlation over the
 # tokens of a text? It is hard to ask more of a prediction.
 # :::
 
-# %% mystnb={"figure": {"caption": "Rank correlation with the effect of masking a token, one dot a text. Attention received, over all layers, comes near the gradient, and both near the ceiling that a second way of removal sets. Rollout does no better than shuffled weights (grey).", "name": "fig-open-explanation"}, "image": {"alt": "Seven strips of twelve dots between minus 0.4 and 0.9. Means from top to bottom: another removal 0.7, gradient 0.6, attention in all layers 0.5, in the last layer 0.5, rollout 0.1, rarity 0.3, shuffled 0.1 in grey."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Rank correlation with the effect of masking a token, one dot a text. Attention received, over all layers, comes near the gradient, and both near the ceiling that a second way of removal sets. Rollout is not clearly above shuffled weights (grey), which are 0 on average.", "name": "fig-open-explanation"}, "image": {"alt": "Seven strips of twelve dots between minus 0.4 and 0.9. Means from top to bottom: another removal 0.7, gradient 0.6, attention in all layers 0.5, in the last layer 0.5, rollout 0.1, rarity 0.3, shuffled 0.1 in grey."}} tags=["claim"]
 ids = cut_to(passages(12, words=30), 18)
 every_id = words(passages())["input_ids"]
 counts = Counter(token for text in every_id for token in text)
@@ -505,12 +553,12 @@ print({f"cosine, {k} maps": round(v, 1) for k, v in cosine.items()})
 print(means.round(1) + 0.0)
 
 # %% [markdown]
-# Both sides find support. Attention received does say something: 0.5, against 0.1 for shuffled weights and 0.1 in an
-# untrained model. It comes near the gradient. And the maps are not exchangeable: permute them and 0.3 of the cosine is
-# left, make them uniform and it is 0.4, the kind of baseline that {cite:t}`wiegreffe2019` ask for. But the ceiling is
-# low, 0.7: two ways of removing a token do not agree better than that on what "the effect" is. Rollout, built as an
-# explanation, gets 0.1, no more than shuffled weights do by chance, and loses to the rarity of the token, 0.3, which
-# looks at no map at all.
+# Attention received does say something: 0.5, against 0 for shuffled weights (0.1 in this one draw) and 0.1 in an
+# untrained model. It comes near the gradient. And the maps matter: permute them in all layers and the cosine falls to
+# 0.3, make them uniform and it falls to 0.4, the kind of baseline that {cite:t}`wiegreffe2019` ask for. That is on
+# their side, and weak: all layers at once is a coarse change. On the other side, the ceiling is low, 0.7: two ways of
+# removing a token do not agree better than that on what "the effect" is. And rollout, built as an explanation, gets
+# 0.1, within two spreads of nothing, and loses to the rarity of the token, 0.3, which looks at no map at all.
 #
 # So "is attention explanation?" has no answer before you say: of which output, by which removal, better than what.
 #
@@ -521,9 +569,10 @@ print(means.round(1) + 0.0)
 #
 # ## Why several heads? And with what?
 #
-# Two later results speak to "why several": a head of width $d_h$ cannot represent every map, because its scores have
-# rank $d_h$ at most {cite}`bhojanapalli2020`, and many heads are reported to make training stable {cite}`liu2021` (both
-# read: abstract or transcript). The tiny task lets us try. All variants have width 64.
+# Two results of 2020 and 2021 bear on the number of heads. One speaks for several: many heads are reported to make
+# training stable {cite}`liu2021`. One speaks for few, if the width is fixed: a head of width $d_h$ cannot represent
+# every map, because its scores have rank $d_h$ at most {cite}`bhojanapalli2020` (both read: abstract or transcript).
+# The tiny task lets us try. All variants have width 64.
 #
 # :::{div} predict
 # **Predict.** One head of width 64 in each layer, instead of four of width 16: does the model find the task? And one
@@ -543,7 +592,8 @@ summary = both.groupby("variant").agg(
     highest=("accuracy", "max"),
 )
 assert summary.filter(like="1 layer", axis=0)["highest"].max() < 0.5
-assert summary.loc["2 layers, no skip", "highest"] < 0.6
+no_skip = variants.query("variant == '2 layers, no skip'")
+assert no_skip["accuracy"].max() < 0.6 and no_skip["induction"].max() < 0.2
 means = both.groupby("variant")["found"].mean()
 by_heads = means[[f"2 layers, {k}" for k in ("1 head", "4 heads", "8 heads")]]
 assert by_heads.is_monotonic_increasing  # more and narrower heads: later
@@ -552,21 +602,23 @@ whole_steps = dict.fromkeys(("found_first", "found_last"), "Int64")
 summary.round(2).astype(whole_steps).astype(object).fillna("never")
 
 # %% [markdown]
-# On this task several heads buy nothing. One head of width 64 is the *fastest*, eight of width 8 are the slowest, and
-# all end near 0.94. That fits the limit by rank: narrow heads draw coarser maps. It does not show why several heads
-# help elsewhere; here one function has to be found, where language has many.
+# On this task several heads buy nothing. One head of width 64 is the *fastest*, eight of width 8 are the slowest. All
+# end near 0.94, so the rank limit does not bind here; why narrow heads are later we did not test. Nor does this show
+# why several heads help elsewhere: here one function has to be found, where language has many.
 #
-# Parts do not replace each other. A feed-forward part gives one layer nothing (0.24 with and without). Without skip
-# connections two layers do not find the task in 600 steps: layer 1 then sees *only* what layer 0 has moved, and no
-# longer which token stands where. Skip and attention work together; how they do in deep models is insight 7 and open in
-# part.
+# Skip and attention need each other. A feed-forward part gives one layer nothing (0.24 with and without). Without skip
+# connections two layers get beyond one, to 0.34 to 0.47 in 600 steps, but do not find the task: layer 1 then sees
+# *only* what layer 0 has moved. They use another way, which we did not follow: no head's induction score passes 0.2.
+# How skip and attention work together in deep models is insight 7 and open in part.
 #
 # ## The take-aways box
 #
 # The note ends with a box of three sentences. The first, routing, you have just seen at its clearest: cut the path from
 # one layer to one projection of the next, and 0.8 of the accuracy is gone. The other two can be put to the models
-# again. *"Heads co-operate in a common subspace"*: keep 192 of 384 directions of MiniLM's query–key products, the same
-# for all heads of a layer or each head its own. *"66 % of heads can be removed"*: take 31 of 48 encoder heads out of
+# again. *"Heads co-operate in a common subspace"*: give each layer of MiniLM a budget of 192 directions for its
+# query–key products. *Shared*: one set of 192 for all twelve heads, of the 384 there are. *Private*: 16 for each head,
+# of the 32 it has, the best of its own. *Random*: one set of 192 drawn at random, the null model. The same for
+# value–output products. *"66 % of heads can be removed"*: take 31 of 48 encoder heads out of
 # the translator, without training.
 #
 # :::{div} predict
@@ -596,9 +648,10 @@ tuned = tuned[["kept", "nll", "bleu"]].round({"nll": 2, "bleu": 1})
 display(survives.round(2), tuned)
 
 # %% [markdown]
-# *Common subspace.* For query–key products 192 shared directions keep 0.97 of the embedding, private ones 0.83. For
-# values and outputs the gain from sharing is smaller (0.89 against 0.81). Overlap is a matter of queries and keys first
-# (chapter 2 asks what storage has to do with it).
+# *Common subspace.* With 192 shared directions for query–key products the embedding keeps a cosine of 0.97 to the whole
+# model's, with private ones 0.83, with random ones 0.59. Values and outputs gain from sharing as well, about half as
+# much (0.89 against 0.81). So overlap is a matter of queries and keys first, and "values do not" in the account of the
+# claim is too strong for this model (chapter 2 asks what storage has to do with it).
 #
 # *66 %.* 31 of 48 are 64.6 %. Without training the loss goes from 1.3 to 1.4 if the least important heads go, and to
 # 1.6 if 31 go at random. So many heads *can* be removed, at a price that depends on order, model and training. With
@@ -612,7 +665,7 @@ display(survives.round(2), tuned)
 # forget the null model, and untrained networks agree *better* than trained ones.
 # :::
 
-# %% mystnb={"figure": {"caption": "The same matching, judged by Jensen–Shannon similarity. Untrained models agree more than trained ones: all their maps are nearly uniform, and uniform maps are alike. The measure is right; without a null model the conclusion is wrong.", "name": "fig-open-breaks"}, "image": {"alt": "Four strips of three dots. Trained, matched 0.52, trained, index 0.38; in grey untrained, matched 0.62 and untrained, index 0.61."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "The same matching, judged by Jensen–Shannon similarity. Untrained models agree more than trained ones: all their maps are nearly uniform, and nearly uniform maps are alike. The measure is right; without a null model the conclusion is wrong.", "name": "fig-open-breaks"}, "image": {"alt": "Four strips of three dots. Trained, matched 0.52, trained, index 0.38; in grey untrained, matched 0.62 and untrained, index 0.61."}} tags=["claim"]
 js, null_js = (
     pd.DataFrame(
         [
@@ -635,28 +688,40 @@ plots.strips(
     null=list(nulls),
 )
 print({k: round(float(v.mean()), 2) for k, v in (shown | nulls).items()})
+for name, each in (("trained", read), ("untrained", null_read)):
+    share = np.mean([matching.entropy_share(m) for m in sum(each, [])])
+    print(f"{name}: entropy of a row {share:.1f} of log n")
 
 # %% [markdown]
-# Every number in the figure is right. "Untrained heads agree to 0.62, trained ones to 0.52" is right, too, and
-# worthless: uniform maps are alike, whoever makes them. Correlation, which takes each row's mean off, and the
-# comparison of matched with unmatched pairs within each kind of model both undo the error.
+# Every number in the figure is right. The measure is 1 minus the mean, over rows, of the Jensen–Shannon distance (the
+# root of the divergence in bits): 1 for equal maps, 0 for rows that share no key. "Untrained heads agree to 0.62,
+# trained ones to 0.52" is right, too, and worthless: the rows of untrained translators have 0.9 of the greatest entropy
+# (trained: 0.6), and maps that are nearly uniform are alike, whoever makes them. They are not at 1, as a root makes
+# small divergences large: a divergence of 0.14 bits is a distance of 0.37. Correlation, which takes each row's mean
+# off, and the comparison of matched with unmatched pairs within each kind of model both undo the error.
 #
 # ## Since 2021
 #
-# A map for reading on. How each source was read for this book stands on the [evidence page](../pages/evidence.md);
-# those here were read as abstract or transcript unless said otherwise.
+# A map for reading on. Only four of these works are later than 2021; the others stood when the note called the
+# questions open, and "partly answered" was true then. How each source was read for this book stands on the [evidence
+# page](../pages/evidence.md); those here were read as abstract or transcript unless said otherwise.
+#
+# *There in 2021 or before*
 #
 # - *Learned or initial.* {cite:t}`michel2019` saw importance separate during training (section 6, figure 5).
-#   {cite:t}`olsson2022` report induction heads in 34 models, formed in one phase change at 2.5 to 5 billion tokens.
-#   {cite:t}`wu2024b` find heads that do the copying in long-context models; their scores correlate above 0.8 within a
-#   model family and below 0.1 across.
 # - *Tickets.* {cite:t}`chen2020`: they exist in BERT. {cite:t}`prasanna2020`: which part is good varies with the seed.
 # - *Explanation.* Read {cite:t}`jain2019` and {cite:t}`wiegreffe2019` side by side, and ask of each test what its null
 #   model is.
 # - *Why several heads.* {cite:t}`bhojanapalli2020` on rank, {cite:t}`liu2021` on stability of training.
-#   {cite:t}`ye2025` build heads that cancel noise by a difference of two maps.
-# - *Skip, MLP and attention together.* {cite:t}`dong2021` (figures and code read) and {cite:t}`wu2024a`; insight 7 of
-#   this book.
+# - *Skip, MLP and attention together.* {cite:t}`dong2021` (figures and code read).
+#
+# *Later*
+#
+# - *Learned or initial.* {cite:t}`olsson2022` report induction heads in 34 models, formed in one phase change at 2.5 to
+#   5 billion tokens. {cite:t}`wu2024b` find heads that do the copying in long-context models; their scores correlate
+#   above 0.8 within a model family and below 0.1 across.
+# - *What heads are for.* {cite:t}`ye2025` build heads that cancel noise by a difference of two maps.
+# - *Skip, MLP and attention together.* {cite:t}`wu2024a`; insight 7 of this book.
 #
 # What nobody we read has answered: why *this* number of heads; how functions divide among heads that could all do them;
 # whether small models with one clean function, like ours, tell us about large ones.
@@ -713,7 +778,7 @@ check("11.1", induction_of_rows, sees_what_follows)
 # generator that is passed in.
 #
 # :::{dropdown} Hint
-# `information.mutual_information(one, other)` is the plug-in estimate.
+# `info.mutual_information(one, other)` is the plug-in estimate.
 # :::
 # :::{dropdown} Second hint
 # `torch.randperm(len(other), generator=generator)` is an order; draw a new one `draws` times.
@@ -734,16 +799,8 @@ def excess_information(one, other, draws, generator):
 
 
 def takes_the_bias_off(attempt):
-    seeded = torch.Generator().manual_seed(5)
-    one, other = torch.randint(10, (2, 60), generator=seeded)
-    plug_in = info.mutual_information(one, other)
-    found = float(attempt(one, other, 40, seeded))
-    assert abs(found - plug_in) > 0.1, "the bias is still in: subtract it"
-    assert abs(found) < 0.15, f"about 0 expected, not {found:.2f}: signs?"
-    null = float(info.shuffled_information(one, one, draws=200).mean())
-    right = info.entropy_of_labels(one) - null
-    gap = float(attempt(one, one, 40, seeded)) - right
-    assert abs(gap) < 0.1, f"label with itself: off by {gap:.2f} nats"
+    fault = info.excess_fault(attempt)
+    assert not fault, fault
 
 
 check("11.2", excess_information, takes_the_bias_off)
@@ -775,18 +832,19 @@ def judged_elsewhere(chosen_by, judged_by):
 
 def chooses_here_reads_there(attempt):
     here, there = np.random.default_rng(113).random((2, 9, 9))
-    best = linear_sum_assignment(here, maximize=True)
+    best, other = (linear_sum_assignment(m, maximize=True) for m in (here, there))
     found = float(attempt(here.copy(), there.copy()))
     wrong = {
         "judged where it was chosen: that flatters": here[best],
         "one head was taken twice": there[range(9), here.argmax(1)],
         "the sum is the least one": there[linear_sum_assignment(here)],
+        "the two are swapped: `chosen_by` chooses": here[other],
+        "`judged_by` must not choose": there[other],
         "that is the same index: match first": there.diagonal(),
     }
     for message, values in wrong.items():
         assert abs(found - values.mean()) > 1e-9, message
-    gap = found - float(there[best].mean())
-    assert abs(gap) < 1e-9, f"off by {gap:.3f}"
+    assert abs(found - there[best].mean()) < 1e-9, "each head of both: once"
 
 
 check("11.3", judged_elsewhere, chooses_here_reads_there)
@@ -812,7 +870,7 @@ figures.quiz_card(
     "Two trainings from different seeds: the best induction head is number 1 in one and number 3 in the other. What follows?",
     [
         (
-            "Nothing about training: over seeds the number is random by symmetry.",
+            "Nothing: the number alone says nothing.",
             True,
             "Renumbering heads leaves the model the same, and all are drawn alike.",
         ),
@@ -836,22 +894,22 @@ figures.quiz_card(
 
 # %% jupyter={"source_hidden": true} tags=["remove-input"]
 figures.quiz_card(
-    "All heads of layer 1 have induction scores near 0.9, and taking one of them out costs next to nothing. What is shown?",
+    "All heads of layer 1 have induction scores near 0.9, and taking any one of them out costs next to nothing. What follows?",
     [
         (
-            "The score is wrong: such heads do not do induction.",
+            "Heads with this score are useless in this task.",
             False,
-            "Without all four of them the accuracy falls to chance level.",
+            "Without all four of them almost nothing of the accuracy is left.",
         ),
         (
-            "They do the same, so each can stand in for another.",
+            "Each of them alone would do as well as all four.",
+            False,
+            "Taking one out and leaving one in are two tests: one head left loses 0.2.",
+        ),
+        (
+            "The others together cover for the missing one.",
             True,
             "Redundancy: a score says what a head looks at, not that it is needed.",
-        ),
-        (
-            "The function sits in layer 0 alone.",
-            False,
-            "Taking out the whole of layer 1 breaks the task.",
         ),
     ],
 )
@@ -871,9 +929,9 @@ figures.quiz_card(
             "The path runs through two layers; the map of one shows half of it.",
         ),
         (
-            "Attention weights of a trained model carry no information.",
+            "The queries of layer 1 look it up in what layer 0 has read.",
             False,
-            "They show the other half of the path well: the answer gets most weight.",
+            "Hide layer 0 from the queries of layer 1, and nothing is lost.",
         ),
     ],
 )
@@ -881,8 +939,11 @@ figures.quiz_card(
 # %% [markdown]
 # ## Verdicts
 #
-# What this notebook measured, claim by claim. The claims of this insight are open questions; "holds with conditions"
-# says that they are still open and that a part is answered.
+# What this notebook measured, claim by claim. The verdicts on the cards above are about the note's words, and come from
+# sources; those here are about one or a few small models. The claims of insight 11 are open questions: "holds with
+# conditions" says that they are still open and that a part is answered. For the three sentences of the box it says that
+# they are true in part: routing was shown in one tiny model; values overlap less than queries and keys, but do; the
+# share of heads that can go depends on order and training.
 
 
 # %%
@@ -904,7 +965,7 @@ display(
     claims.record("C11.1", fastest, conditions),
     claims.record("C11.2", learned, conditions),
     claims.record("C11.3", rounded(final), conditions),
-    claims.record("C0.1", lost, "holds"),
+    claims.record("C0.1", lost, conditions),
     claims.record("C0.2", rounded(survived), conditions),
     claims.record("C0.3", box, conditions),
 )

@@ -140,3 +140,32 @@ def test_tables_of_a_model_agree_with_its_gates():
     cut = circuits.cut_path(model, batch["input_ids"], [2], "key")
     lost = table.loc["layer 0", "whole"] - ind.accuracy_of(cut.logits, batch)
     assert paths.loc["head 2", "key"] == lost and list(paths.index)[-1] == "all heads"
+
+
+def test_halfway_is_where_half_of_the_own_rise_is_passed():
+    assert ind.halfway([0.2, 0.3, 0.5, 0.6]) == 20 and ind.halfway([1, 0.7, 0.3, 0], every=1) == 2
+    with pytest.raises(ValueError, match="got 0.5 at both ends"):
+        ind.halfway([0.5, 0.7, 0.5])
+
+
+def test_accuracy_by_followers_counts_as_loops_do():
+    model, batch = ind.TinyModel(seed=1), drawn(64)
+    guesses = model(batch["input_ids"]).logits.argmax(-1)
+    right = {"one": [], "several": []}
+    for tokens, scored, guess in zip(batch["input_ids"].tolist(), batch["scored"], guesses, strict=True):
+        for i in scored.nonzero()[:, 0].tolist():
+            followed = {tokens[j + 1] for j in range(i) if tokens[j] == tokens[i]}
+            right["one" if len(followed) == 1 else "several"].append(int(guess[i]) == tokens[i + 1])
+    found = circuits.accuracy_by_followers(model, batch)
+    assert found == pytest.approx({name: sum(each) / len(each) for name, each in right.items()})
+    assert len(right["several"]) > 20
+
+
+def test_weight_back_adds_diagonals():
+    model, batch = ind.TinyModel(layers=1, seed=1), drawn(4)
+    with torch.no_grad():
+        weights = model(**batch, need_weights=True).attentions[0]
+    exact = sum(weights[..., i, i - d].mean() for i in range(4, 40) for d in range(2, 5)) / 36
+    assert circuits.weight_back(model, batch, 2, 4) == pytest.approx(float(exact), rel=1e-5)
+    with pytest.raises(ValueError, match="got 4 and 40"):
+        circuits.weight_back(model, batch, 4, 40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -222,3 +223,41 @@ def test_a_run_of_the_sweep_begins_again_as_it_was():
     assert history.losses.tolist() == pytest.approx(row["losses"], abs=2e-3)
     assert seen[0].previous[0].tolist() == pytest.approx(row["curve"][0]["previous"], abs=2e-3)
     assert seen[2].loss == pytest.approx(row["curve"][2]["loss"], abs=5e-3)
+
+
+def test_the_entropy_share_is_one_for_uniform_rows_and_nothing_for_one_key():
+    assert matching.entropy_share(torch.full((2, 3, 5), 0.2)) == pytest.approx(1)
+    assert matching.entropy_share(torch.eye(5)[None]) == 0
+    assert matching.entropy_share(torch.tensor([[0.5, 0.5, 0, 0]])) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="two keys or more"):
+        matching.entropy_share(torch.ones(3, 1))
+
+
+def shuffles(one, other, draws, source):
+    orders = [torch.randperm(len(one), generator=source) for _ in range(draws)]
+    return sum(information.mutual_information(one, other[order]) for order in orders) / draws
+
+
+FOUND = information.mutual_information
+
+
+@pytest.mark.parametrize(
+    ("attempt", "fault"),
+    [
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(a, b, d, g), ""),
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(b, a, d, g), ""),
+        (lambda a, b, d, g: FOUND(a, b), "the bias is still in"),
+        (lambda a, b, d, g: shuffles(a, b, d, g), "the shuffled mean alone"),
+        (lambda a, b, d, g: shuffles(a, b, d, g) - FOUND(a, b), "signs"),
+        (lambda a, b, d, g: abs(FOUND(a, b) - shuffles(a, b, d, g)), "no abs"),
+        (lambda a, b, d, g: max(0, FOUND(a, b) - shuffles(a, b, d, g)), "no max"),
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(a, b, d, None), "the generator"),
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(a, b, d, generator(3)), "the generator"),
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(a, b, 1, g), "as many shuffles|off by|expected"),
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(a, b, 40, g), "as many shuffles"),
+        (lambda a, b, d, g: FOUND(a, b) - shuffles(a, b, d, g) * d, "off by|signs"),
+    ],
+)
+def test_the_check_of_an_excess_lets_through_what_is_right_and_names_what_is_wrong(attempt, fault):
+    found = information.excess_fault(attempt)
+    assert re.search(fault, found) if fault else not found

@@ -67,3 +67,11 @@ def test_a_stored_run_has_causal_maps_whose_rows_sum_to_one_and_scores_that_belo
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         figure(**changes)
+
+
+def test_the_fallback_says_what_the_maps_are_and_has_the_row_of_the_opening_step():
+    stored = stored_run(sweep("open_questions")["watched"][0])
+    html = phase_explorer(*stored, tokens=list("ABCDEFGHI" * 2), step=140, **WORDS).html()
+    row = next(each for each in stored[1] if each["step"] == 140)
+    assert "Maps at step 140. Text: A B C" in html and html.count(">140</t") == 1
+    assert f"{row['induction']:.2f}" in html
