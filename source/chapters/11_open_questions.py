@@ -650,8 +650,8 @@ display(survives.round(2), tuned)
 # %% [markdown]
 # *Common subspace.* With 192 shared directions for query–key products the embedding keeps a cosine of 0.97 to the whole
 # model's, with private ones 0.83, with random ones 0.59. Values and outputs gain from sharing as well, about half as
-# much (0.89 against 0.81). So overlap is a matter of queries and keys first, and "values do not" in the account of the
-# claim is too strong for this model (chapter 2 asks what storage has to do with it).
+# much (0.89 against 0.81). So in this model overlap is a matter of queries and keys first, but not of them alone
+# (chapter 2 asks what storage has to do with it).
 #
 # *66 %.* 31 of 48 are 64.6 %. Without training the loss goes from 1.3 to 1.4 if the least important heads go, and to
 # 1.6 if 31 go at random. So many heads *can* be removed, at a price that depends on order, model and training. With
