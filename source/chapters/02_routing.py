@@ -157,8 +157,8 @@ plots.layers(
 # noun in 94.3 % (table 1, section 4.2; read from a transcript and so UNCONFIRMED: nobody here has seen the table itself).
 #
 # Does a head read its own token? Where the token that it reads most is neither [CLS] nor [SEP], it is another one in 95 %
-# of all cases. Chance gives 98 % (61 of 62 tokens), and so do the untrained heads. So the own token is read a little more
-# often than by chance, and still rarely the one that is read most.
+# of all cases. Chance gives 98 % (61 of 62 tokens), and so do the untrained heads. So the own token is the one
+# read most in 5 % of these cases, three times as often as by chance, and still rarely.
 #
 # ## Rollout: a shortcut, and what it assumes
 #
@@ -219,7 +219,7 @@ def agreement(predicted, effects):
 predicted = routing.predictions(model, short, shares)
 scores = {name: agreement(x, effects) for name, x in predicted.items()}
 
-# %% mystnb={"figure": {"caption": "Rank correlation with the measured effect, mean of 12 passages; bands, where drawn: lowest to highest passage. Rollout is good in lower layers and loses to a plain mean of maps at the top. With the measured skip share it keeps up, and no more.", "name": "fig-routing-rollout"}, "image": {"alt": "Lines over layers 0 to 5. Four coloured lines start at 0.63 and rise to 0.75; then rollout with one half falls to 0.33 at layer 5, the map of the layer alone to 0.55 in layer 3 and 0.40 in layer 5, the mean of maps and rollout with the measured share to almost 0.6. Nearness rises to 0.66 and falls to 0.25, a random order lies at zero, in grey."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Rank correlation with the measured effect, mean of 12 passages; bands, where drawn: lowest to highest passage. Rollout is good in lower layers and loses to a plain mean of maps at the top. With the measured skip share it keeps up, and no more.", "name": "fig-routing-rollout"}, "image": {"alt": "Lines over layers 0 to 5. Four coloured lines start at 0.63 and rise to 0.75; then rollout with one half falls to 0.33 at layer 5, the map of the layer alone to 0.55 in layer 3 and 0.40 in layer 5, the mean of maps and rollout with the measured share to 0.60 and 0.56. Nearness rises to 0.66 and falls to 0.25, a random order lies at zero, in grey."}} tags=["claim"]
 place = torch.arange(20.0)
 near = -(place - place[:, None]).abs().expand(12, 6, 20, 20)
 chance = torch.rand(near.shape, generator=torch.Generator().manual_seed(1))
@@ -295,8 +295,8 @@ pd.DataFrame({k: v.numpy() for k, v in table.items()}).T.round(2)
 # says how much of this reaches the chosen output. That is *measured*. The switch *rollout* shows what the product of maps
 # says instead.
 #
-# Only dots are measured. A line is a guess: the smaller of *what stands at its start times the attention weight* and *what
-# stands at its end*. Changes are relative to the old length and can exceed 1, as where one word takes the place of another.
+# Only dots are measured. A line is a guess: what stands at one end (left column: its start; right column: its end) times the
+# attention weight, at most what stands at the other end. Changes are relative to the old length and can exceed 1, as where one word takes the place of another.
 
 # %% tags=["claim"]
 story = "The key that opens the old doors was lost, so the guard broke them."
@@ -464,7 +464,7 @@ plots.strips(strips, x=x, title=title, null=["commonest"]);
 # In 50 of the 72 heads the own token is still the best of the five offsets, but it is told badly: 0.22 on average, where
 # naming the commonest token gets 0.08. The token that a head reads most is told with 0.57, where naming the commonest
 # answer gets 0.16 on average (0.74 in one head that mostly reads the same token). In 45 of 48 heads the gain over this
-# baseline is larger than for the own token. And the token read most is another one in 95 % of all cases, as counted
+# baseline is larger than for the own token. And the token read most is another one in 95 % of the cases counted
 # above. This is the sense in which attention *routes*: a head fetches the identity of another token and leaves the own one
 # to the residual stream. Which token, differs from head to head.
 #
@@ -603,7 +603,8 @@ plots.layers(
 # *add up*: the sum has 1.9 times the squared size of its parts, scattered heads 1.0. What heads have in common grows in a
 # sum faster than what each has alone, and so fewer directions hold 90 %. [Chapter 1](01-asymmetry.ipynb) found the same
 # for symmetric parts. Products of values and outputs cancel a little (0.8). The words "not values" on the second claim
-# card give the result of {cite:t}`cordonnier2020`. Our measurement is that side by side, values share nearly as much.
+# card give the result of {cite:t}`cordonnier2020`. Our measurement is that side by side, values share nearly as much
+# (in the last layer hardly at all).
 #
 # But a spectrum cannot say which directions *matter*. So do the test: keep $D$ of 384 directions on each of the two sides
 # of a product (the query and the key side; the value and the output side), in every layer: the same for all heads, or

@@ -189,7 +189,7 @@ axes[0].set_title("90 % is a matter of layer, head and measure");
 # queries and keys, and independent scores, of the same mean entropy (grey curves: the scale of the scores runs from soft to
 # sharp). Shuffling the keys of a row leaves its entropy as it is: each cross is a head after shuffling.
 
-# %% mystnb={"figure": {"caption": "Each head at its sharpness (mean entropy of its rows over that of a uniform row). 64 of 72 have a faster spectrum than random queries and keys that are as sharp; with shuffled keys (crosses) two have. The exceptions, lowest of all, are heads that look at a neighbour; the three lowest stay below independent scores, too. Grey curves: random queries and keys, and independent scores, at every sharpness; grey dots at the far right: the untrained model.", "name": "fig-lowrank-entropy"}, "image": {"alt": "Scatter plot of 72 heads, entropy from 0 to 1 across, share of sigma from 0.3 to 1 upwards, most near 0.7 to 1. Two grey curves: random queries and keys near 0.65, rising at the right; independent scores near 0.5. Grey crosses at 0.48 to 0.72, mostly between the curves. Three labelled dots lie lowest."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Each head at its sharpness (mean entropy of its rows over that of a uniform row). 64 of 72 have a faster spectrum than random queries and keys that are as sharp; with shuffled keys (crosses) two have. The exceptions, lowest of all, are heads that look at a neighbour; the three lowest stay below independent scores, too; the fourth lies on their curve. Grey curves: random queries and keys, and independent scores, at every sharpness; grey dots at the far right: the untrained model.", "name": "fig-lowrank-entropy"}, "image": {"alt": "Scatter plot of 72 heads, entropy from 0 to 1 across, share of sigma from 0.3 to 1 upwards, most near 0.7 to 1. Two grey curves: random queries and keys near 0.65, rising at the right; independent scores near 0.5. Grey crosses at 0.48 to 0.72, mostly between the curves. Three labelled dots lie lowest."}} tags=["claim"]
 sharpness = measures.normalized_entropy(maps).mean(-1)
 of_untrained = measures.normalized_entropy(fresh).mean(-1)
 shuffled, of_fresh = null_1["shuffled"], null_1["untrained"]
@@ -218,8 +218,8 @@ ax.set_title(f"{above.sum()} of 72 heads fall faster than chance");
 
 # %% [markdown]
 # That spectra fall faster than chance survives this null model, in most heads, not in all. How much of the fall needs no
-# training? Random queries and keys hold about 0.65 in 128 values, where a shift holds 0.25 and the trained heads 0.83 on
-# average. That much is softmax attention by itself. The rest lies in what rows *share*: many queries read the same keys.
+# training? Random queries and keys, as sharp as the heads, hold 0.67 on average in 128 values, where a shift holds 0.25 and
+# the trained heads 0.83. That much is softmax attention by itself. The rest lies in what rows *share*: many queries read the same keys.
 # Shuffling the keys within each row destroys it. The share falls in all but three heads, and only two shuffled heads stay
 # above random queries and keys. (The untrained model, at the far right, lies on the curve to within 0.02.)
 #
@@ -250,7 +250,7 @@ null_needed = [measures.needed_rank(each).double() for each in null_maps]
 ratio = {length: float(r.mean()) / length for length, r in needed.items()}
 print("needed / n:", {length: round(r, 2) for length, r in ratio.items()})
 
-# %% mystnb={"figure": {"caption": "Singular values that hold 90 % of their sum, against the length of the text (both axes logarithmic). The mean over heads grows in proportion to n, like the nulls; the last layer grows more slowly, but grows. Random queries and keys: scale 1, mean entropy about 0.9. Bands, hardly wider than the lines: smallest to largest text.", "name": "fig-lowrank-growth"}, "image": {"alt": "Four rising lines from n 64 to 512. Shift by one from 58 to 461, random queries and keys below it, mean of all heads from about 20 to 157, last layer from about 9 to 42."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Singular values that hold 90 % of their sum, against the length of the text (both axes logarithmic). The mean over heads grows in proportion to n, like the nulls; the last layer grows more slowly, but grows. Random queries and keys: scale 1, mean entropy about 0.9. Bands, except at the end of the last layer hardly wider than the lines: smallest to largest text.", "name": "fig-lowrank-growth"}, "image": {"alt": "Four rising lines from n 64 to 512. Shift by one from 58 to 461, random queries and keys below it, mean of all heads from about 20 to 157, last layer from about 9 to 42."}} tags=["claim"]
 curves = {
     "all heads": [found.mean((1, 2)) for found in needed.values()],
     "last layer": [found[:, 5].mean(1) for found in needed.values()],
@@ -362,7 +362,7 @@ cost.round(2)
 # projection answers something like $\pm 1/\sqrt{k}$.
 #
 # The paper prints theorem 1 with the scale of the output (its equation 3) and theorem 2 with the other one (equation 8).
-# Theorem 1 asks for $k = 5\log n/(\epsilon^2 - \epsilon^3)$, which is least at $\epsilon = 2/3$ and even there 211 at 512 tokens. So
+# For theorem 1 the paper takes $k = 5\log n/(\epsilon^2 - \epsilon^3)$, which is least at $\epsilon = 2/3$ and even there 211 at 512 tokens. So
 # $k = 64$ below tests the scale, not the theorem's constants.
 #
 # :::{div} predict
