@@ -157,6 +157,17 @@ def test_a_card_links_a_chapter_exactly_when_there_is_one():
     assert linked == {f"{name}.html" for name in planned & set(DOCUMENTS)}
 
 
+@pytest.mark.parametrize(
+    "insight", [e for e in claims.load()["insights"] if e.get("chapter") in DOCUMENTS], ids=lambda e: e["id"]
+)
+def test_each_claim_of_a_chapter_is_measured_or_said_to_be_a_matter_of_reading(insight):
+    measured = site_pages.recorded(DOCUMENTS)
+    about = " ".join(page(html() / f"{insight['chapter']}.html").select_one("section#verdicts").get_text().split())
+    open_claims = [claim["id"] for claim in insight["claims"] if claim["id"] not in measured]
+    assert all(re.search(rf"{re.escape(name)}\b", about) for name in open_claims), open_claims
+    assert not open_claims or "of reading" in about
+
+
 def test_every_chapter_belongs_to_an_insight():
     planned = {entry.get("chapter") for entry in claims.load()["insights"]}
     assert [name for name in DOCUMENTS if name.startswith("chapters/") and name not in planned] == []
