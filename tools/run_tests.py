@@ -65,7 +65,7 @@ def browser() -> bool:
 PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in seconds
     "style": (style, 10),
     "unit": (unit, 180),
-    "notebooks": (notebooks, 400),
+    "notebooks": (notebooks, 540),
     "nbval": (nbval, 600),
     "site": (site, 60),
     "pages": (pages, 30),
