@@ -266,8 +266,8 @@ table |= {"stronger way": stronger, "stronger way, untrained": null_stronger}
 pd.DataFrame({k: v.numpy() for k, v in table.items()}).T.round(2)
 
 # %% [markdown]
-# The skip share is about 0.7, not one half. In layer 0 the four orders are one and the same; rollout first differs in layer
-# 1. It knows something: it is above nearness in every layer, and in the untrained model, whose maps are nearly uniform, it
+# The skip share is about 0.7, not one half. In layer 0 the four orders are one and the same; rollout first differs in the next,
+# layer 1. Rollout knows something: it is above nearness in every layer, and in the untrained model, whose maps are nearly uniform, it
 # knows less. But multiplying graphs adds nothing to averaging them. With $\rho = ½$ it mixes too fast and forgets who was
 # who: after the last layer it has 0.33, the map of that layer alone 0.40, and the plain mean of maps 0.60. With the
 # measured share (0.71, the mean of the layers) it comes close to the plain mean, and not beyond it. And take the null
@@ -295,8 +295,8 @@ pd.DataFrame({k: v.numpy() for k, v in table.items()}).T.round(2)
 # says how much of this reaches the chosen output. That is *measured*. The switch *rollout* shows what the product of maps
 # says instead.
 #
-# Only dots are measured. A line is a guess: what stands at one end (left column: its start; right column: its end) times the
-# attention weight, at most what stands at the other end. Changes are relative to the old length and can exceed 1, as where one word takes the place of another.
+# Only dots are measured. The width of a line is a guess: the dot at its start (in the right-column view: at its end) times
+# the attention weight, cut off at the dot on the other end. Changes are relative to the old length and can exceed 1, as where one word takes the place of another.
 
 # %% tags=["claim"]
 story = "The key that opens the old doors was lost, so the guard broke them."
@@ -461,8 +461,8 @@ strips |= {"token read most": most["accuracy"], "commonest": most["majority"]}
 title, x = "A head carries what it reads", "accuracy of the probe"
 plots.strips(strips, x=x, title=title, null=["commonest"]);
 # %% [markdown]
-# In 50 of the 72 heads the own token is still the best of the five offsets, but it is told badly: 0.22 on average, where
-# naming the commonest token gets 0.08. The token that a head reads most is told with 0.57, where naming the commonest
+# In 50 of the 72 heads the own token is still the best of the five offsets, but it is told badly: 0.22 on average over all
+# 72 heads, where naming the commonest token gets 0.08. The token that a head reads most is told with 0.57, where naming the commonest
 # answer gets 0.16 on average (0.74 in one head that mostly reads the same token). In 45 of 48 heads the gain over this
 # baseline is larger than for the own token. And the token read most is another one in 95 % of the cases counted
 # above. This is the sense in which attention *routes*: a head fetches the identity of another token and leaves the own one
@@ -602,8 +602,8 @@ plots.layers(
 # queries and keys, 150 instead of 178 for values and outputs. What sets queries and keys apart is the sum. Their products
 # *add up*: the sum has 1.9 times the squared size of its parts, scattered heads 1.0. What heads have in common grows in a
 # sum faster than what each has alone, and so fewer directions hold 90 %. [Chapter 1](01-asymmetry.ipynb) found the same
-# for symmetric parts. Products of values and outputs cancel a little (0.8). The words "not values" on the second claim
-# card give the result of {cite:t}`cordonnier2020`. Our measurement is that side by side, values share nearly as much
+# for symmetric parts. Products of values and outputs cancel a little (0.8). The second claim card says "about queries
+# and keys": that is what {cite:t}`cordonnier2020` show. Our measurement is that side by side, values share nearly as much
 # (in the last layer hardly at all).
 #
 # But a spectrum cannot say which directions *matter*. So do the test: keep $D$ of 384 directions on each of the two sides
@@ -939,7 +939,8 @@ figures.quiz_card(
 # TP-Transformer paper of 2019 {cite}`schlag2019`, not the fast-weights paper of 2021 {cite}`schlag2021`. C2.2 is tested
 # for content that moves between words of this model; what the paper saw in its own model is not tested. For C2.4 the
 # means of three splits are recorded, 0.82 and 0.27; the one split that ran above had 0.83 and 0.26. C2.5 holds in a
-# narrower sense: heads differ in *which tokens* they read and hand on; how they combine them was not measured. C2.6 is an
+# narrower sense only: heads differ in *which tokens* they read and hand on. How they combine what they read, the claim's
+# own words, was not tested. C2.6 is an
 # argument, and its premises fail above; whether something cheaper than dense attention works is the subject of insight
 # 10. C3b.1 holds with two conditions: for values the sharing is there but does not pay at equal storage, and this is one
 # small model.

@@ -179,8 +179,8 @@ by_role
 #
 # A parser says which word governs which ("opens" governs "door", its direct object, relation dobj). For each relation,
 # ask how often a head's largest weight hits the other end of the arc. *To governor*: the dependent reads. *To
-# dependent*: the governor reads. English order does much of the work: in half of all arcs the noun stands right after
-# its determiner. So the score is the share minus that of the **best fixed offset**, and 0.1 is the paper's bar.
+# dependent*: the governor reads. English order does much of the work: in half of the determiner arcs the noun stands
+# right after. So the score is the share minus that of the **best fixed offset**, and 0.1 is the paper's bar.
 #
 # With 72 heads and some 30 relations and directions, some pass by luck. So the head is chosen on one half of the
 # sentences and measured on the other, and again with the halves exchanged: two numbers, and their distance is the
@@ -250,9 +250,9 @@ figure.suptitle(title, weight="bold");
 # object both ways, a pair that {cite:t}`clark2019` report for BERT (table 1, by a transcript).
 #
 # So how many heads have a label? Count a head as syntactic if it beats the best offset by 0.1 on *both* halves, for any
-# relation but punctuation: 4 of 48 in the translator, 11 of 72 in MiniLM, none with random weights. (By the paper's
-# four relations alone it is 0 and 2.) With the positional ones that makes 4 of 48 and 13 of 72. Roles are a matter of
-# model, task and text. A list of three classes is a list of things to look for.
+# relation but punctuation: 4 of 48 in the translator, 11 of 72 in MiniLM, none in MiniLM with random weights. (By the paper's
+# four relations alone it is 0 and 2.) With the positional ones that makes 4 of 48 and 13 of 72. Roles differ between
+# our two models, each on its own texts. A list of three classes is a list of things to look for.
 #
 # ## Gates that learn to close
 #
@@ -505,7 +505,7 @@ figure.suptitle("Tuning repairs most of a bad choice", weight="bold");
 
 # %% [markdown]
 # About 2. Before tuning the choice is worth a lot: with 10 heads importance keeps 22 BLEU, random choices about 16, and
-# *signed* is no better than random. After tuning all of them lie between 28 and 31. With 30 heads importance is level
+# *signed* is no better than random in BLEU (in loss a little). After tuning all of them lie between 28 and 31. With 30 heads importance is level
 # with the gates. **Tuning repairs most of a bad choice.** So when a paper reports what a pruned model can still do, ask
 # what a random choice could do after the same tuning.
 #
@@ -651,7 +651,7 @@ for row in [first_seed, *again]:
         "kept": len(heads),
         "BLEU": row["bleu"],
         "shared with seed 0": common,
-        "expected": round(10 * len(heads) / 48, 1),
+        "shared, expected": round(10 * len(heads) / 48, 1),
         "previous-token heads": of_role.get("previous token", 0),
     } | {f: "kept" if h in heads else "closed" for f, h in finders.items()}
 pd.DataFrame(rows)
@@ -938,7 +938,7 @@ display(*(claims.record(c, found[c], verdicts[c]) for c in found))
 # ## Takeaways
 #
 # 1. A role is a rule about the largest weight. By such rules, with any relation, 4 of 48 and 13 of 72 heads have a
-#    label. Which relations heads follow depends on model and text.
+#    positional or syntactic label. Which relations heads follow differs between our two models, each on its own texts.
 # 2. Pruning results come with a price, a control and a rival choice. Here tuning repairs most of a bad choice.
 # 3. In every run heads that look back one token are kept more often than expected. Two other seeds keep most of the
 #    same heads, not every function. Not every role is a use.

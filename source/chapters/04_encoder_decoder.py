@@ -414,7 +414,7 @@ cross_explorer(
 #   read *another* linked word of the sentence.
 #
 # :::{div} predict
-# **Predict.** Heads that look ahead point to the right word in three of five cases. Take them out one at a time. What does the dearest of
+# **Predict.** The best heads that look ahead point to the right word in three of five cases. Take them out one at a time. What does the dearest of
 # the 16 cost the word: much (more than 1 nat), some (about 0.5) or little (0.1 or less)? And what does hiding the source word cost?
 # :::
 
@@ -484,7 +484,7 @@ print(f"16 heads: mean {sum(of_ahead) / 16:.2f}, at most {max(of_ahead):.1f}")
 
 # %% [markdown]
 # Little: the 16 cost 0.03 nats on average and 0.1 at most. Other heads do the same work. The head that looks back costs
-# 0.1, too, though it points best of all. Whole layers cost 0.4 to 0.7. But hide the *word* from all heads, and nearly
+# 0.1, too, though it points best of all. Whole layers cost 0.4 to 0.75. But hide the *word* from all heads, and nearly
 # everything is lost that cross-attention gives; hide another word, and on average nothing.
 #
 # So **alignment is a property of cross-attention as a whole**, and a real one: the content of the source word is fetched from its own
@@ -571,7 +571,7 @@ def of_class(parts, name):
     ]
 
 
-# %% mystnb={"figure": {"caption": "Extra loss by kind of token, both panels on one scale. Of what function words and marks lose without the source (right), they lose a bit more than half without the target's past (left); pieces of other words about a quarter. Lines: 95 percent of bootstrap samples of sentences.", "name": "fig-cross-classes"}, "image": {"alt": "Two panels of horizontal dots with error bars for four kinds of token, on one scale. Left, no decoder head: mark 1.6, first piece 1.3, function word 1.2, later piece 0.8. Right, no cross head: first piece 5.1, later piece 2.8, mark 2.6, function word 2.1."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Extra loss by kind of token, both panels on one scale. Of what function words and marks lose without the source (right), they lose a bit more than half without the target's past (left); pieces of other words about 0.3 of it. Lines: 95 percent of bootstrap samples of sentences.", "name": "fig-cross-classes"}, "image": {"alt": "Two panels of horizontal dots with error bars for four kinds of token, on one scale. Left, no decoder head: mark 1.6, first piece 1.3, function word 1.2, later piece 0.8. Right, no cross head: first piece 5.1, later piece 2.8, mark 2.6, function word 2.1."}} tags=["claim"]
 tokens = list(target_tokens.CLASSES[:4])
 parts = {
     name: {kind: of_class(increase[name], kind) for kind in tokens}
@@ -605,7 +605,7 @@ for name in list(increase)[2:]:
 # would do, in part: the past says where a comma or an article goes, the source says which word. {cite:t}`voita2019`
 # describe decoder layers this way (section 6.3): lower ones as a language model, upper ones reading the source. Here
 # the layers do not divide so neatly (printed too): the decoder heads of every layer cost 0.1 to 0.2, the cross heads
-# 0.3 to 0.5, clearly more in the last layer only.
+# 0.3 to 0.5: more in every layer, most in the last.
 #
 # ## Share keys and values instead
 #
@@ -891,7 +891,7 @@ figures.quiz_card(
 #
 # What this notebook measured, claim by claim, and the conditions.
 #
-# - C4.1 holds for heads ranked by importance, up to about half of them; a random half costs more. It is not free: 2.5 points of BLEU.
+# - C4.1 holds for heads ranked by importance, up to about half of them; a random half costs more. It is not free: about 2.5 points of BLEU.
 # - C4.2 holds as a direction: without training. Its "60 %" is the bend of one curve, which here lies between 50 and 70 %.
 # - C4.3 fails in its third part. Cross-attention aligns as a whole, not head by head. Masking is done by no head. And
 #   here decoder heads are dearer than encoder heads at equal number, and in loss up to 90 % at equal share; the card's
@@ -905,12 +905,12 @@ at = loss - stored["full"]["nll"]
 first = {
     "24 of 48 encoder heads out, extra loss": round(at["encoder"][0.5], 1),
     "the same at random": round(random_half, 1),
-    "one head left in a layer, worst BLEU": round(min(ours.loc["encoder"]), 1),
+    "one head left in a layer, worst change of BLEU": round(min(ours.loc["encoder"]), 1),
 }
 second = {
     "12 of 24 cross heads out, extra loss": round(at["cross"][0.5], 1),
     "17 of 24 out": round(at["cross"][0.7], 1),
-    "one head left in the last layer, BLEU": round(ours.loc["cross"][2], 1),
+    "one head left in the last layer, change of BLEU": round(ours.loc["cross"][2], 1),
 }
 third = {
     "a later token, mask, no decoder head": changes["no decoder head", "mask"],
@@ -934,7 +934,8 @@ display(*(claims.record(id_, x, verdict) for (id_, verdict), x in each))
 #    sentences. Rank by absolute importance, and measure all removals together.
 # 2. Cross-attention fetches the source word from its place. That is true of all heads together. One head's map may look back, and one head can go.
 # 3. The mask is no head's work: decoder heads carry the target's past. Sharing keys and values cost more here than
-#    removing the least important heads, before and after a short tuning; with more training GQA closes most of the gap.
+#    removing the least important heads, before and after a short tuning; after more training GQA is reported to lose little in one
+#    model and four points in another.
 #
 # ## References
 #

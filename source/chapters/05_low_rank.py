@@ -5,7 +5,7 @@
 # and measure, and part of it is the softmax itself. Linformer's linear cost comes from elsewhere: it shortens the text.
 #
 # Linformer is a Transformer of 2020 whose attention costs grow linearly with the text ({cite:t}`wang2020`). "The note" is the
-# course note whose claims this book checks. Its verdicts, how each source was read ("primary", "transcript") and what
+# course note whose claims this book checks. The book's verdicts, how each source was read ("primary", "transcript") and what
 # UNCONFIRMED means are explained in [evidence](../pages/evidence.md).
 
 # %% tags=["hide-input"]
@@ -220,7 +220,7 @@ ax.set_title(f"{above.sum()} of 72 heads fall faster than chance");
 # That spectra fall faster than chance survives this null model, in most heads, not in all. How much of the fall needs no
 # training? Random queries and keys, as sharp as the heads, hold 0.67 on average in 128 values, where a shift holds 0.25 and
 # the trained heads 0.83. That much is softmax attention by itself. The rest lies in what rows *share*: many queries read the same keys.
-# Shuffling the keys within each row destroys it. The share falls in all but three heads, and only two shuffled heads stay
+# Shuffling the keys within each row takes it away, and more: 0.56 is left. The share falls in all but three heads, and only two shuffled heads stay
 # above random queries and keys. (The untrained model, at the far right, lies on the curve to within 0.02.)
 #
 # ## Does k stay the same when the text grows?
@@ -338,8 +338,8 @@ assert cost["doubling"].round().tolist() == [4, 4, 2]
 cost.round(2)
 
 # %% [markdown]
-# In thousands of millions of operations, counted, not timed. The note's line grows 3.93 times: its part in $n^2$, and a small
-# linear part for `K @ W`. (The three lines are for counting only: one `e` for keys and values, no $\sqrt{d_h}$.)
+# In thousands of millions of operations, counted, not timed. When $n$ doubles, the note's line grows 3.93 times: nearly 4,
+# since only a small part of it, `K @ W`, is linear. (The three lines are for counting only: one `e` for keys and values, no $\sqrt{d_h}$.)
 #
 # With $k = 128$ Linformer needs half of the operations at $n = 512$ and 256 times fewer at 65,536. The paper reports gains in
 # speed of 1.5 and 20 times there ({cite:t}`wang2020`, efficiency table). Counts are not speed, and we count one attention, not a

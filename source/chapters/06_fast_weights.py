@@ -300,7 +300,7 @@ axes[0].set_title("The sum rule fails along a line that theory draws");
 # *Softmax depends on its sharpness.* With $\beta = 32$ it reads everything back, with the same random keys, which are far
 # from orthogonal. With $\beta = 1/8$, the usual $1/\sqrt d$, keys of length 1 get almost equal weights, and softmax answers
 # everything with nearly the mean value: it errs 0.98 at $n = 64$, like elu + 1 with its normaliser. The rest of the answer
-# points right, in 100 % at $n = 64$ and in 39 % at 512. A blunt softmax does not give the value back; it still tells whose it was.
+# points right, in 100 % at $n = 64$ and in 39 % at 512. A blunt softmax does not give the value back; it still tells whose it was while keys are few.
 #
 # :::{div} speaker-notes
 # 10 minutes. Let the class vote on the accuracy at n = 128; most expect "near 0". Likely wrong answer on the theory: "the
@@ -546,11 +546,11 @@ plots.strips(
 # steady of the five: the live run, with another seed, is above 0.98 after only 350 steps, and one of the cached runs at 0.89
 # after 1,200. Seeds differ, and three or four are few.
 #
-# What does not follow is that one needs the delta rule. Decay does it too, here even better (0.99). It shrinks old and new
-# writes alike, and the normaliser divides by a sum that shrank with them. So an old pair is still read at full size where
-# keys do not overlap, and of two writes under one key the newer dominates. And softmax does it as
+# What does not follow is that one needs the delta rule. Decay does it too, here even better (0.99). Each write first
+# shrinks all that is stored, whatever its key, and the sum of the normaliser with it. So a pair that is alone under its
+# key is still read at full size, and of two writes under one key the newer dominates. And softmax does it as
 # soon as it knows the places (0.95 to 0.96). What fails is not "the sum" or "the softmax" but a memory that cannot order what was written.
-# Decay forgets everything alike; delta forgets what its new key overlaps with.
+# Decay fades by age; delta removes what its new key overlaps with.
 #
 # :::{div} speaker-notes
 # 8 minutes. The usual story is "the sum rule fails, the delta rule wins". Let the class explain why decay wins as well
@@ -604,7 +604,7 @@ assert (raw.mean(1) < null_raw.mean(1) + 0.05).all()
 figure, axes = plots.plt.subplots(1, 2, figsize=(7.0, 3.4), sharey=True)
 panels = {
     "As they are: like untrained": (raw, null_raw),
-    "Mean removed: fewer directions": (centred, null_centred),
+    "Mean removed: more overlap": (centred, null_centred),
 }
 for ax, (title, (ours, theirs)) in zip(axes, panels.items(), strict=True):
     series = {"trained": ours.T, "untrained": theirs.T}
@@ -646,13 +646,13 @@ pd.DataFrame({"trained": ours, "untrained": theirs}).round(2)
 # $|\cos|$, without sign; the table of feature maps shows the signed mean.) But keys of the
 # untrained model do too, 0.35, because all keys of a text share a common mean. Softmax does not see that mean: it adds
 # the same number to all scores of a query. Take it out, and the null model falls to 0.16, next to chance. Trained keys stay at
-# 0.26. Training did *not* make keys orthogonal; away from the mean, trained keys share fewer directions. Not only opposite keys
+# 0.26. Training did *not* make keys orthogonal; with the mean taken off they overlap more. Not only opposite keys
 # make $|\cos|$ large: the nearest other key is nearer, too (cosine 0.73 against 0.48).
 #
 # The table asks each head with its own keys, a task no head has, to see what its keys could separate. At $\beta = 1/\sqrt d$ the
 # score of a key with itself exceeds that with the mean key by $|k - \bar k|^2/\sqrt d$ on average. We call that the head's
-# sharpness: trained keys are longer, 6.20 against 0.56. So softmax returns the value itself: the right one of 64 is the
-# nearest in 48 % of cases, untrained in 2 %, which is chance. By direction the untrained heads are *not* blind, 81 % against
+# sharpness: trained keys lie further from their mean, so it is 6.20 against 0.56. So softmax comes near the value itself in
+# about half of the cases: the right one of 64 is the nearest in 48 %, untrained in 2 %, which is chance. By direction the untrained heads are *not* blind, 81 % against
 # 70 %: their answer is nearly the mean value, and the small rest points right, as with $\beta = 1/8$ above. In this
 # task training added sharpness, not the power to tell keys apart.
 #

@@ -110,10 +110,16 @@ def test_a_broken_output_is_found(output, complaint):
     assert complaint in found
 
 
-def test_a_line_that_the_page_would_leave_out_is_found():
-    lost = new_markdown_cell("Of the heads 90\n% are left.")
-    (found,) = lint.text(new_notebook(cells=[lost, new_markdown_cell("90 %\nare left."), new_code_cell("%")]))
-    assert "% are left." in found
+@pytest.mark.parametrize(
+    ("lost", "fine"),
+    [
+        ("Of the heads 90\n% are left.", "90 %\nare left."),
+        ("It begins in layer\n1. It ends there.", "Two:\n\n1. a\n2. b"),
+    ],
+)
+def test_a_line_that_the_page_would_read_otherwise_is_found(lost, fine):
+    (found,) = lint.text(new_notebook(cells=[new_markdown_cell(lost), new_markdown_cell(fine), new_code_cell("%")]))
+    assert lost.splitlines()[1] in found
 
 
 def test_a_cell_that_was_not_run_is_found():

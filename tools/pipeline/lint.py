@@ -60,9 +60,15 @@ def code(notebook: NotebookNode) -> list[str]:
 
 
 def text(notebook: NotebookNode) -> list[str]:
-    """No line of text begins with a percent sign: MyST takes it for a comment, and the page loses it."""
-    lines = (line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines())
-    return [f"a line begins with %, so the page would leave it out: {line}" for line in lines if line.startswith("%")]
+    """No line of text that MyST reads otherwise: a comment (%), or a list that begins in the middle of a paragraph."""
+    found = []
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "markdown"):
+        lines = cell.source.splitlines()
+        found += [f"a line begins with %, so the page would leave it out: {each}" for each in lines if each[:1] == "%"]
+        for before, each in zip(lines, lines[1:], strict=False):
+            if re.match(r"1\. ", each) and re.match(r"[^\s:#-]", before):
+                found.append(f"a line of a paragraph begins with 1., so the page would begin a list: {each}")
+    return found
 
 
 def outputs(notebook: NotebookNode) -> list[str]:
