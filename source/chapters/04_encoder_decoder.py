@@ -714,7 +714,7 @@ ax.set_title("A head is dispensable only while others are there");
 # - **Sharing instead of removing.** {cite:t}`ainslie2023` report for T5-XXL a mean quality of 47.1 with 8 groups against 47.2 with all key/value
 #   heads, at 0.28 against 1.51 s a sample, after 5 % more training (abstract or transcript).
 # - **Not for free.** {cite:t}`deepseek2024` report for a 7B ablation MMLU 45.2 with all heads, 41.2 with groups, 37.9
-#   with one. Their latent attention beats full heads in nearly all tests of another ablation; the whole model needs
+#   with one. Their latent attention beats full heads in another ablation; the whole model needs
 #   93.3 % less KV cache than DeepSeek 67B (abstract or transcript). That is the direction of our small experiment: keys
 #   and values carry something of their own.
 # - **What pruning buys.** {cite:t}`michel2019` measured BERT without half of its heads on a GTX 1080 Ti: 1.9 % faster at batch
@@ -934,8 +934,8 @@ display(*(claims.record(id_, x, verdict) for (id_, verdict), x in each))
 #    sentences. Rank by absolute importance, and measure all removals together.
 # 2. Cross-attention fetches the source word from its place. That is true of all heads together. One head's map may look back, and one head can go.
 # 3. The mask is no head's work: decoder heads carry the target's past. Sharing keys and values cost more here than
-#    removing the least important heads, before and after a short tuning; after more training GQA is reported to lose little in one
-#    model and four points in another.
+#    removing the least important heads, before and after a short tuning; GQA is reported to lose little in one
+#    model, after more training, and four points of MMLU in another.
 #
 # ## References
 #

@@ -189,7 +189,7 @@ axes[0].set_title("90 % is a matter of layer, head and measure");
 # queries and keys, and independent scores, of the same mean entropy (grey curves: the scale of the scores runs from soft to
 # sharp). Shuffling the keys of a row leaves its entropy as it is: each cross is a head after shuffling.
 
-# %% mystnb={"figure": {"caption": "Each head at its sharpness (mean entropy of its rows over that of a uniform row). 64 of 72 have a faster spectrum than random queries and keys that are as sharp; with shuffled keys (crosses) two have. The exceptions, lowest of all, are heads that look at a neighbour; the three lowest stay below independent scores, too; the fourth lies on their curve. Grey curves: random queries and keys, and independent scores, at every sharpness; grey dots at the far right: the untrained model.", "name": "fig-lowrank-entropy"}, "image": {"alt": "Scatter plot of 72 heads, entropy from 0 to 1 across, share of sigma from 0.3 to 1 upwards, most near 0.7 to 1. Two grey curves: random queries and keys near 0.65, rising at the right; independent scores near 0.5. Grey crosses at 0.48 to 0.72, mostly between the curves. Three labelled dots lie lowest."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Each head at its sharpness (mean entropy of its rows over that of a uniform row). 64 of 72 have a faster spectrum than random queries and keys that are as sharp; with shuffled keys (crosses) two have. The exceptions, lowest of all, are heads that look at a neighbour; the three lowest stay below independent scores, too; the fourth lies close to their curve. Grey curves: random queries and keys, and independent scores, at every sharpness; grey dots at the far right: the untrained model.", "name": "fig-lowrank-entropy"}, "image": {"alt": "Scatter plot of 72 heads, entropy from 0 to 1 across, share of sigma from 0.3 to 1 upwards, most near 0.7 to 1. Two grey curves: random queries and keys near 0.65, rising at the right; independent scores near 0.5. Grey crosses at 0.48 to 0.72, mostly between the curves. Three labelled dots lie lowest."}} tags=["claim"]
 sharpness = measures.normalized_entropy(maps).mean(-1)
 of_untrained = measures.normalized_entropy(fresh).mean(-1)
 shuffled, of_fresh = null_1["shuffled"], null_1["untrained"]
@@ -338,8 +338,8 @@ assert cost["doubling"].round().tolist() == [4, 4, 2]
 cost.round(2)
 
 # %% [markdown]
-# In thousands of millions of operations, counted, not timed. When $n$ doubles, the note's line grows 3.93 times: nearly 4,
-# since only a small part of it, `K @ W`, is linear. (The three lines are for counting only: one `e` for keys and values, no $\sqrt{d_h}$.)
+# In thousands of millions of operations, counted, not timed. From 32,768 to 65,536 tokens the note's line grows 3.93 times:
+# nearly 4, since at such lengths only a small part of it, the three products with `W`, is linear. (The three lines are for counting only: one `e` for keys and values, no $\sqrt{d_h}$.)
 #
 # With $k = 128$ Linformer needs half of the operations at $n = 512$ and 256 times fewer at 65,536. The paper reports gains in
 # speed of 1.5 and 20 times there ({cite:t}`wang2020`, efficiency table). Counts are not speed, and we count one attention, not a

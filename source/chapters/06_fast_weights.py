@@ -547,8 +547,8 @@ plots.strips(
 # after 1,200. Seeds differ, and three or four are few.
 #
 # What does not follow is that one needs the delta rule. Decay does it too, here even better (0.99). Each write first
-# shrinks all that is stored, whatever its key, and the sum of the normaliser with it. So a pair that is alone under its
-# key is still read at full size, and of two writes under one key the newer dominates. And softmax does it as
+# shrinks all that is stored, whatever its key, and the sum of the normaliser with it. So a pair whose key overlaps with
+# no other is still read at full size, and of two writes under one key the newer dominates. And softmax does it as
 # soon as it knows the places (0.95 to 0.96). What fails is not "the sum" or "the softmax" but a memory that cannot order what was written.
 # Decay fades by age; delta removes what its new key overlaps with.
 #
@@ -1012,7 +1012,7 @@ display(
 #
 # 1. Linear attention and a memory of outer products are the same sum in two orders. Its size is fixed; softmax keeps all.
 # 2. The sum rule errs by the overlap of its keys, (n − 1)/d for random ones. Delta writes forget the oldest and can
-#    overwrite. No matrix errs less than 1 − d/n on average if values are independent, whatever the keys; wider features
+#    overwrite. No matrix errs less than 1 − d/n on average if values are independent with mean 0, whatever the keys; wider features
 #    move that limit.
 # 3. Softmax attention does not need orthogonal keys. To return a value and not the mean of all it needs sharp scores, and in
 #    this encoder training made them sharp. An error says little about what is recalled: name the measure.
