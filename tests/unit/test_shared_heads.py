@@ -51,7 +51,7 @@ def test_shared_heads_stay_shared_and_learn():
 
 def test_removing_leaves_as_many_keys_as_sharing():
     model, tokenizer = load("translator-small-1")
-    frame = shared_heads.importance(model, pair_batches(tokenizer, PAIRS), shared_heads.loss_of_texts)
+    frame = shared_heads.importance(model, pair_batches(tokenizer, PAIRS), shared_heads.text_losses)
     for kept in (4, 2, 1):
         small = shared_heads.smaller(model, kept, frame)
         for kind in shared_heads.KINDS:

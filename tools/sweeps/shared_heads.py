@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from tools.sweeps.record import earlier, made, write
-from tools.sweeps.translator_heads import Judge, loss_of_texts
+from tools.sweeps.translator_heads import Judge
 from tools.translator.train import batches, tensors
 from utils.architectures import attentions
 from utils.corpora import translation_pairs
-from utils.encoder_decoder import pair_batches, with_shared_heads
+from utils.encoder_decoder import pair_batches, text_losses, with_shared_heads
 from utils.importance import importance
 from utils.models import DATA, load, sha256
 from utils.pruning import order_by, prune
@@ -80,7 +80,7 @@ def main() -> None:
     model, tokenizer = load("translator")
     judge, pairs = Judge(tokenizer), translation_pairs("train")
     sources, targets = (tokenizer([pair[side] for pair in pairs])["input_ids"] for side in (0, 1))
-    frame = importance(model, pair_batches(tokenizer, translation_pairs("validation")[:300]), loss_of_texts)
+    frame = importance(model, pair_batches(tokenizer, translation_pairs("validation")[:300]), text_losses)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "steps": STEPS, "rate": RATE, "seed": SEED, "training pairs": len(pairs)}
     content = earlier(NAME, weights) or {"made": {}, "rows": []}

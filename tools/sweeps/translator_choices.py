@@ -17,7 +17,9 @@ from tqdm import tqdm
 
 from tools.sweeps.record import earlier, made, write
 from tools.sweeps.translator_gates import RATE, STEPS, TRAINED, tune
-from tools.sweeps.translator_heads import RANKED, Judge, batches, loss_of_texts
+from tools.sweeps.translator_heads import RANKED, Judge
+from utils.corpora import translation_pairs
+from utils.encoder_decoder import pair_batches, text_losses
 from utils.heads import Head
 from utils.importance import importance
 from utils.models import DATA, load, sha256
@@ -51,8 +53,8 @@ def without_gates(model: nn.Module, data: list[dict], judge: Judge, gone: list[H
 def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = load("translator")
-    judge, data = Judge(tokenizer, pairs=None), batches(tokenizer, "train", TRAINED, size=40)
-    frame = importance(model, batches(tokenizer, "validation", RANKED), loss_of_texts)
+    judge, data = Judge(tokenizer, pairs=None), pair_batches(tokenizer, translation_pairs("train")[:TRAINED], size=40)
+    frame = importance(model, pair_batches(tokenizer, translation_pairs("validation")[:RANKED]), text_losses)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "steps": STEPS, "training pairs": TRAINED, "rate": RATE, "judged on": "test, strict"}
     content = earlier(NAME, weights) or {"made": {}, "choices": []}

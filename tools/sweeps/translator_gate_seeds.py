@@ -16,7 +16,9 @@ from tqdm import tqdm
 
 from tools.sweeps.record import earlier, made, write
 from tools.sweeps.translator_gates import FROZEN, RATE, TRAINED
-from tools.sweeps.translator_heads import Judge, batches, loss_of_texts
+from tools.sweeps.translator_heads import Judge
+from utils.corpora import translation_pairs
+from utils.encoder_decoder import pair_batches, text_losses
 from utils.heads import gated
 from utils.models import DATA, load, sha256
 from utils.pruning import fit_gates
@@ -30,7 +32,7 @@ def closed_again(model: nn.Module, data: list[dict], judge: Judge, seed: int, tu
     changed = copy.deepcopy(model)
     options = {"frozen": FROZEN if tuned else "all", "dropout": tuned, "rate": RATE, "seed": seed, "progress": True}
     gates, steps = fit_gates(
-        changed, data, loss_of_texts, penalty=PENALTY, steps=STEPS, kinds="encoder", gate_rate=0.1, **options
+        changed, data, text_losses, penalty=PENALTY, steps=STEPS, kinds="encoder", gate_rate=0.1, **options
     )
     with torch.no_grad(), gated(changed, gates()):
         found = judge.both(changed)
@@ -47,7 +49,7 @@ def closed_again(model: nn.Module, data: list[dict], judge: Judge, seed: int, tu
 def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = load("translator")
-    judge, data = Judge(tokenizer, pairs=None), batches(tokenizer, "train", TRAINED, size=40)
+    judge, data = Judge(tokenizer, pairs=None), pair_batches(tokenizer, translation_pairs("train")[:TRAINED], size=40)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "penalty": PENALTY, "steps": STEPS, "training pairs": TRAINED, "rate": RATE}
     content = earlier(NAME, weights) or {"made": {}, "runs": []}

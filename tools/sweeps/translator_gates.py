@@ -18,7 +18,9 @@ from torch import nn
 from tqdm import tqdm
 
 from tools.sweeps.record import earlier, made, write
-from tools.sweeps.translator_heads import Judge, batches, loss_of_texts
+from tools.sweeps.translator_heads import Judge
+from utils.corpora import translation_pairs
+from utils.encoder_decoder import pair_batches, text_losses
 from utils.heads import gated
 from utils.models import DATA, load, sha256
 from utils.pruning import HardConcreteGates, fit_gates
@@ -37,7 +39,7 @@ def tune(model: nn.Module, data: list[dict], penalty: float, start: float) -> tu
     return fit_gates(
         model,
         data,
-        loss_of_texts,
+        text_losses,
         penalty=penalty,
         steps=STEPS,
         gates=gates,
@@ -79,7 +81,7 @@ def keep(model: nn.Module, gates: HardConcreteGates, penalty: float) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = load("translator")
-    judge, data = Judge(tokenizer, pairs=None), batches(tokenizer, "train", TRAINED, size=40)
+    judge, data = Judge(tokenizer, pairs=None), pair_batches(tokenizer, translation_pairs("train")[:TRAINED], size=40)
     weights = sha256(DATA / "translator" / "model.safetensors")
     facts = {"model": weights, "steps": STEPS, "training pairs": TRAINED, "rate": RATE, "judged on": "test, strict"}
     content = earlier(NAME, weights) or {"made": {}, "full": judge.both(model), "gates": []}

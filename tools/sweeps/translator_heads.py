@@ -12,14 +12,13 @@ from contextlib import nullcontext
 
 import pandas as pd
 import torch
-from torch.nn import functional
 from tqdm import tqdm
 
 from tools.sweeps.record import made, write
 from tools.translator.evaluate import bleu, nll
-from tools.translator.train import tensors
 from utils.architectures import KINDS
 from utils.corpora import translation_pairs
+from utils.encoder_decoder import pair_batches, text_losses
 from utils.heads import Head, ablated, heads_of
 from utils.importance import importance
 from utils.models import DATA, load, sha256
@@ -49,19 +48,6 @@ class Judge:
 
     def both(self, model) -> dict[str, float]:
         return {"nll": self.nll(model), "bleu": self.bleu(model)}
-
-
-def batches(tokenizer, split: str, pairs: int, size: int = 50) -> list[dict[str, torch.Tensor]]:
-    """Batches of the model's inputs for the first pairs of a split."""
-    chosen = translation_pairs(split)[:pairs]
-    sources, targets = (tokenizer([pair[side] for pair in chosen])["input_ids"] for side in (0, 1))
-    return [tensors(sources, targets, list(range(i, min(i + size, pairs)))) for i in range(0, pairs, size)]
-
-
-def loss_of_texts(outputs, batch) -> torch.Tensor:
-    """Mean loss of each text (texts,), in nats a token."""
-    losses = functional.cross_entropy(outputs.logits.mT, batch["labels"], reduction="none")
-    return losses.sum(-1) / (batch["labels"] != -100).sum(-1)
 
 
 def orders(model, frame: pd.DataFrame, kind: str | None) -> Iterator[tuple[str, int | None, list[Head]]]:
@@ -117,7 +103,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = load("translator")
     judge, chooser = Judge(tokenizer), Judge(tokenizer, "validation", RANKED)
-    frame = importance(model, batches(tokenizer, "validation", RANKED), loss_of_texts).round(6)
+    frame = importance(model, pair_batches(tokenizer, translation_pairs("validation")[:RANKED]), text_losses).round(6)
     facts = {"model": sha256(DATA / "translator" / "model.safetensors"), "ranked on": f"validation, first {RANKED}"}
     write(
         "translator_heads",
