@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from utils.attention import rollout
 from utils.low_rank import attention_weights, replaced
+from utils.measures import entropy
 from utils.nulls import permuted_maps
 from utils.routing import layer_states, rank_correlation
 from utils.subspaces import PARTS, restricted
@@ -141,8 +142,8 @@ def agreement(model: nn.Module, ids: Tensor, mask_id: int, counts: Mapping[int, 
 @torch.no_grad()
 def mean_entropy(model: nn.Module, ids: Tensor) -> float:
     """Entropy of a row of weights in nats, mean over rows, heads, layers and texts. ids: (texts, n)."""
-    weights = torch.stack([state.weights for state in layer_states(model, {"input_ids": ids})]).double()
-    return float(torch.special.entr(weights).sum(-1).mean())
+    weights = torch.stack([state.weights for state in layer_states(model, {"input_ids": ids})])
+    return float(entropy(weights.double()).mean())
 
 
 @torch.no_grad()

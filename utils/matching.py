@@ -6,13 +6,12 @@ number of a head within its layer means nothing, by symmetry: heads must be matc
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from utils.attention import attention_maps
+from utils.measures import normalized_entropy
 from utils.nulls import permuted_maps
 from utils.similarity import head_similarity, match_heads
 
@@ -36,8 +35,7 @@ def recurrence(one: list[Tensor], other: list[Tensor], measure: str = "correlati
             "maps of two or more texts from models with the same layers and heads are needed, got "
             f"{len(one)} texts of {tuple(one[0].shape[:2]) if one else ()} and {tuple(other[0].shape[:2])}"
         )
-    layer = torch.arange(one[0].shape[0]).repeat_interleave(one[0].shape[1])
-    same_layer = layer[:, None] == layer
+    same_layer = _same_layer(one)
     a, b, judged = matched(one, other, measure)
     shuffled = [permuted_maps(maps, seed=seed + i) for i, maps in enumerate(other)]
     c, d, null = matched(one, shuffled, measure)
@@ -62,16 +60,21 @@ def matched(one: list[Tensor], other: list[Tensor], measure: str = "correlation"
 def similarities(one: list[Tensor], other: list[Tensor], measure: str = "correlation") -> dict[str, list[float]]:
     """Every value behind three means of ``recurrence``: "matched", "same index" and "same layer"."""
     a, b, judged = matched(one, other, measure)
-    layer = torch.arange(one[0].shape[0]).repeat_interleave(one[0].shape[1])
-    parts = {"matched": judged[a, b], "same index": judged.diagonal(), "same layer": judged[layer[:, None] == layer]}
+    parts = {"matched": judged[a, b], "same index": judged.diagonal(), "same layer": judged[_same_layer(one)]}
     return {name: values.tolist() for name, values in parts.items()}
+
+
+def _same_layer(maps: list[Tensor]) -> Tensor:
+    """Whether two heads, numbered through all layers, lie in one layer: (heads, heads), boolean."""
+    layer = torch.arange(maps[0].shape[0]).repeat_interleave(maps[0].shape[1])
+    return layer[:, None] == layer
 
 
 def entropy_share(maps: Tensor) -> float:
     """Entropy of a row as a share of its ceiling, log of the keys, mean over rows and heads: (..., queries, keys)."""
     if maps.shape[-1] < 2:
         raise ValueError(f"rows of two keys or more are needed, got the shape {tuple(maps.shape)}")
-    return float(torch.special.entr(maps.double()).sum(-1).mean()) / math.log(maps.shape[-1])
+    return float(normalized_entropy(maps.double()).mean())
 
 
 def within_groups(values: np.ndarray, groups: np.ndarray, draws: int = 500, seed: int = 0) -> dict[str, float]:

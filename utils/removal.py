@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from utils.encoder_decoder import pair_batches, token_losses
 from utils.heads import Head, ablated
 
 
@@ -21,12 +22,11 @@ def losses_without(
     """
     if not 1 <= out <= len(order):
         raise ValueError(f"out must be from 1 to {len(order)}, the heads in the order, got {out}")
-    source, target = (tokenizer([pair[side] for pair in pairs], padding=True, return_tensors="pt") for side in (0, 1))
-    labels = target["input_ids"].masked_fill(target["attention_mask"] == 0, -100)
+    batches = pair_batches(tokenizer, pairs)
 
     def loss(heads: Sequence[Head]) -> float:
         with ablated(model, heads):
-            return float(model(**source, labels=labels).loss)
+            return token_losses(model, batches).mean
 
     chosen = [torch.randperm(len(order), generator=torch.Generator().manual_seed(seed))[:out] for seed in range(draws)]
     random = [loss([order[i] for i in each]) for each in chosen]
