@@ -32,6 +32,20 @@ def passages(n: int | None = None, words: int | None = None) -> list[str]:
     return texts
 
 
+def docstring_pairs(n: int | None = None) -> list[tuple[str, str]]:
+    """(query, passage): the first sentence of a docstring, and the rest of it, for retrieval; the first ``n`` pairs.
+
+    Out of the public classes and functions of the standard library (CPython 3.11.7, PSF-2.0). A query has 5 to 25
+    words, a passage 25 to 120. The order is fixed and mixes the modules. No two queries and no two passages share half
+    of their words, and no passage holds a query. Raises TypeError or ValueError for an n that is not whole, below 1,
+    or above what there is.
+    """
+    lines = (DATA / "docstrings.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    if n is not None:
+        _whole(n, "n", len(lines), "there are")
+    return [(each["query"], each["passage"]) for each in map(json.loads, lines[:n])]
+
+
 def translation_pairs(split: str, target: str = "de") -> list[tuple[str, str]]:
     """English sentences with their translations into German ("de") or Korean ("ko"): (source, target) pairs.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.corpora import passages
+from utils.corpora import docstring_pairs, passages
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
@@ -48,8 +48,35 @@ def test_numbers_are_checked(arguments, error, words):
         passages(**arguments)
 
 
-def test_origin_and_licence_are_stated_in_the_file_and_beside_it():
-    head = (DATA / "passages.jsonl").read_text(encoding="utf-8").splitlines()[0]
+def test_docstring_pairs_are_many_small_and_in_a_fixed_order():
+    pairs = docstring_pairs()
+    assert len(pairs) >= 300
+    assert (DATA / "docstrings.jsonl").stat().st_size <= 300_000
+    assert docstring_pairs() == pairs
+    assert docstring_pairs(7) == pairs[:7]
+    assert all(5 <= len(query.split()) <= 25 and 25 <= len(passage.split()) <= 120 for query, passage in pairs)
+
+
+def test_a_docstring_query_has_one_answer_and_no_passage_quotes_it():
+    queries, answers = zip(*docstring_pairs(), strict=True)
+    assert len(set(queries)) == len(set(answers)) == len(queries)
+    everything = "\n".join(answers).lower()
+    assert not [query for query in queries if query.lower().rstrip(".") in everything]
+    for texts in (queries, answers):
+        bags = [frozenset(re.findall("[a-z]+", text.lower())) for text in texts]
+        shared = [len(a & b) / len(a | b) for i, a in enumerate(bags) for b in bags[:i]]
+        assert max(shared) < 0.5
+
+
+@pytest.mark.parametrize("n, error", [(0, ValueError), (10_000, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_the_number_of_docstring_pairs_is_checked(n, error):
+    with pytest.raises(error, match="n must be"):
+        docstring_pairs(n)
+
+
+@pytest.mark.parametrize("name", ["passages.jsonl", "docstrings.jsonl"])
+def test_origin_and_licence_are_stated_in_the_file_and_beside_it(name):
+    head = (DATA / name).read_text(encoding="utf-8").splitlines()[0]
     assert "CPython 3.11.7" in head
     assert "PSF-2.0" in head
     assert "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2" in (DATA / "passages.LICENSE.txt").read_text(encoding="utf-8")
@@ -57,13 +84,14 @@ def test_origin_and_licence_are_stated_in_the_file_and_beside_it():
 
 def test_every_sha256_in_the_readme_is_that_of_its_file():
     rows = re.findall(r"^\| `([^`]+)` \|.*`([0-9a-f]{64})`", (DATA / "README.md").read_text(encoding="utf-8"), re.M)
-    assert "passages.jsonl" in dict(rows)
+    assert {"passages.jsonl", "docstrings.jsonl"} <= set(dict(rows))
     for name, digest in rows:
         assert hashlib.sha256((DATA / name).read_bytes()).hexdigest() == digest, name
 
 
-def test_the_script_that_rebuilds_the_passages_gives_the_same_ones():
-    script = pytest.importorskip("tools.passages")
+@pytest.mark.parametrize("name", ["tools.passages", "tools.docstrings"])
+def test_the_script_that_rebuilds_a_corpus_gives_the_same_one(name):
+    script = pytest.importorskip(name)
     if script.platform.python_version() != script.VERSION:
-        pytest.skip(f"the passages come from Python {script.VERSION}")
+        pytest.skip(f"the texts come from Python {script.VERSION}")
     assert script.content() == script.FILE.read_text(encoding="utf-8")
