@@ -6,13 +6,15 @@ import copy
 import json
 import re
 
+import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_output
 from nbval.plugin import get_sanitize_patterns
 
 from tools.pipeline.normalise import write
 from tools.pipeline.products import all_products
 from tools.pipeline.strict import SANITIZE, nbval
+from utils.figures import Figure
 
 PRODUCTS = [product for product in all_products() if product.notebook.exists()]
 NUMBER = re.compile(r"\d+")
@@ -20,6 +22,11 @@ NOT_COMPARED = ("image/png", "image/jpeg")
 CODED = re.compile(
     r'"base64":"[A-Za-z0-9+/=]*"|data:image/[a-z+]+;base64,[A-Za-z0-9+/=]+|0x[0-9a-f]{6,16}|/tmp/ipykernel_\d+/\d+\.py'
 )
+FIGURE = """
+import numpy as np
+from utils.figures import Figure
+Figure("rank-explorer", {}, "a curve", arrays={"curve": np.array([0.501])})
+"""
 
 
 def sanitize(text: str) -> str:
@@ -106,6 +113,40 @@ def test_each_changed_number_fails(report):
 
 def test_strict_comparison_runs_behind_the_guard(report):
     assert "ConnectionRefusedByGuard" in report
+
+
+@pytest.fixture(scope="module")
+def chapter_report(small_run, small_source, tmp_path_factory) -> str:
+    """What strict nbval says of a chapter with a right and a wrong solution and a right and a wrong figure."""
+    root = tmp_path_factory.mktemp("book")
+    for folder in ("chapters", "source/chapters"):
+        (root / folder).mkdir(parents=True)
+    text = small_source.read_text("utf8")
+    begin = text.index("# %%\ndef mask_future")
+    wrong = text[begin:].replace("triu(1)", "triu(2)")
+    (root / "source" / "chapters" / "01_small.py").write_text(f"{text}\n\n{wrong}", encoding="utf8")
+    notebook = copy.deepcopy(small_run.notebook)
+    for stored in (0.5, 0.6):  # the cell gives 0.501
+        bundle = Figure("rank-explorer", {}, "a curve", arrays={"curve": np.array([stored])})._repr_mimebundle_()
+        output = new_output("execute_result", bundle, execution_count=5)
+        notebook.cells.append(new_code_cell(FIGURE, id=f"shows-{10 * stored:.0f}", execution_count=5, outputs=[output]))
+    write(notebook, root / "chapters" / "01-small.ipynb")
+    return nbval("-rA", "-p", "no:xdist", root / "chapters", capture=True).stdout
+
+
+def test_solutions_of_a_chapter_run_after_it_and_must_pass(chapter_report):
+    assert verdict(chapter_report, "Solution 1") == "PASSED"
+    assert verdict(chapter_report, "Solution 2") == "FAILED"
+    assert "row 0 still sees token 1" in chapter_report
+
+
+def test_coded_numbers_of_a_figure_are_compared_with_tolerance(chapter_report):
+    assert [verdict(chapter_report, f"Cell {number}") for number in (4, 5)] == ["PASSED", "FAILED"]
+    assert "coded numbers 'curve'" in chapter_report
+
+
+def verdict(report: str, name: str) -> str:
+    return re.search(rf"(PASSED|FAILED) \S*::{name}\b", report)[1]
 
 
 def cells_of(report: str, stem: str) -> list[str]:

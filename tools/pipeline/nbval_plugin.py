@@ -5,6 +5,9 @@
 * A semicolon that ends a cell keeps its value silent. nbval runs cells outside IPython's history, where IPython looks
   for the semicolon.
 * Where two outputs differ, the first place is shown. pytest's own comparison of two long lines takes minutes.
+* The coded numbers of interactive figures, which the sanitiser hides, are compared with tolerance.
+* A notebook with stubs that has no solved twin, a chapter, gets an item more for each solution: it runs in the kernel
+  of the notebook, after its last cell, and its check must pass.
 """
 
 from __future__ import annotations
@@ -12,18 +15,86 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import defaultdict
+from pathlib import Path
 
+import numpy as np
 import pytest
+from nbformat import NotebookNode
 from nbval.kernel import RunningKernel
+from nbval.plugin import IPyNbCell, IPyNbFile
 
+from tools.grade import check_results
 from tools.pipeline.execute import kernel_environment
+from tools.pipeline.products import KINDS, products_of
+from tools.pipeline.source import has_solution, solved_notebook
+from utils.payload import unpack
 
 AROUND = 80
 PROFILE = pytest.StashKey[str]()
+TOLERANCE = {"rtol": 2e-3, "atol": 0.01}  # of coded numbers: codes flip between processors
+
+_compare_texts = IPyNbCell.compare_outputs
 
 
 def _execute_in_history(self: RunningKernel, source: str, allow_stdin: bool | None = None) -> str:
     return self.kc.execute(source, store_history=True, allow_stdin=allow_stdin, stop_on_error=False)
+
+
+def coded(outputs: list[NotebookNode]) -> list[dict[str, np.ndarray]]:
+    """The numbers of each interactive figure among the outputs of a cell."""
+    shown = (output.get("data", {}).get("text/html", "") for output in outputs)
+    return [unpack(html) for html in shown if '"base64":"' in html]
+
+
+def _compare_outputs(self: IPyNbCell, test: list, ref: list, skip_compare: tuple | None = None) -> bool:
+    """Texts as nbval compares them, then the coded numbers."""
+    if not _compare_texts(self, test, ref, skip_compare):
+        return False
+    try:
+        for now, stored in zip(coded(test), coded(ref), strict=True):
+            assert now.keys() == stored.keys(), f"arrays {sorted(now)}, stored {sorted(stored)}"
+            for name, values in stored.items():
+                np.testing.assert_allclose(now[name], values, **TOLERANCE, err_msg=f"coded numbers {name!r}")
+    except (AssertionError, ValueError) as error:
+        self.comparison_traceback.append(str(error))
+        return False
+    return True
+
+
+class SolutionCell(IPyNbCell):
+    """A cell with its solution, run after the notebook with stubs: its check must pass."""
+
+    def runtest(self) -> None:
+        super().runtest()
+        results = check_results(NotebookNode(cells=[NotebookNode(outputs=self.test_outputs)]))
+        if not results or any(status != "passed" for _, status, _ in results):
+            self.raise_cell_error(f"the solution does not pass its check: {results or 'no check in the cell'}")
+
+    def reportinfo(self) -> tuple:
+        path, line, _ = super().reportinfo()
+        return path, line, f"{path}::{self.name}"
+
+
+def solutions(notebook: Path) -> list[NotebookNode]:
+    """The cells with solutions of a notebook that has stubs and no solved twin, as its author wrote them."""
+    kind, root = notebook.parent.name, notebook.parents[1]
+    source = root / "source" / kind / f"{notebook.stem.replace('-', '_')}.py"
+    if kind not in KINDS or not source.is_file() or any(p.solved for p in products_of(source, root)):
+        return []
+    return [cell for cell in solved_notebook(source).cells if has_solution(cell)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """After the last cell of each notebook, its solutions."""
+    last = {item.parent: place for place, item in enumerate(items) if isinstance(item.parent, IPyNbFile)}
+    for notebook, place in reversed(last.items()):
+        items[place + 1 : place + 1] = [
+            SolutionCell.from_parent(
+                notebook, name=f"Solution {number}", cell_num=number, cell=cell, options=defaultdict(bool)
+            )
+            for number, cell in enumerate(solutions(notebook.path), start=1)
+        ]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,6 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
     threads = int(os.environ.get("BOOK_THREADS", "1"))
     os.environ.update(kernel_environment(threads) | {"IPYTHONDIR": config.stash[PROFILE]})
     RunningKernel.execute_cell_input = _execute_in_history
+    IPyNbCell.compare_outputs = _compare_outputs
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
