@@ -32,8 +32,8 @@ notebooks: .venv/full.stamp  ## run again what changed; NAMES="01 labs/1" or NAM
 student: .venv/full.stamp  ## dist/attention-insights-student.zip, without solutions
 	$(PY) -m tools.student
 
-grade: .venv/full.stamp  ## run the notebooks of FOLDER and write what their checks say to grades.csv
-	$(PY) -m tools.grade $(or $(FOLDER),$(error say which folder: make grade FOLDER=submissions))
+grade: .venv/full.stamp  ## grade the notebooks in DIR: grades.csv and grades-summary.csv
+	$(PY) -m tools.grade $(or $(DIR),$(error say which folder: make grade DIR=submissions))
 
 clean:  ## remove the built site and what the targets installed
 	rm -rf _build dist .venv

@@ -25,7 +25,14 @@ _REPORT = "import json, sitecustomize; print(json.dumps(sitecustomize.record()))
 
 
 class NotebookError(RuntimeError):
-    """A cell stopped, or wrote what it must not write; the message names the cell."""
+    """A cell stopped, or wrote what it must not write; the message names the cell.
+
+    position: of the cell at which a run ended, counted from 0.
+    """
+
+    def __init__(self, message: str, position: int = 0):
+        super().__init__(message)
+        self.position = position
 
 
 @dataclass(frozen=True)
@@ -86,12 +93,14 @@ def execute(
         extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": str(folder)}},
     )
+    reached = [0]
+    client.on_cell_start = lambda cell, cell_index: reached.append(cell_index)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="book-ipython-") as profile:
         try:
             client.execute(env=kernel_environment() | {"IPYTHONDIR": profile})
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-            raise NotebookError(_ANSI.sub("", str(error))) from None
+            raise NotebookError(_ANSI.sub("", str(error)), max(0, reached[-1] - 1)) from None  # 1: the prelude
     seconds = time.perf_counter() - start
     report = json.loads(work.cells[-1].outputs[0].text)
     work.cells = work.cells[1:-1]
