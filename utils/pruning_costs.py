@@ -1,0 +1,124 @@
+"""What MiniLM costs with some of its heads removed, and the stored curves of Lab 3 with these costs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from utils.heads import Head
+from utils.planner import MINILM, flops, parameters
+from utils.pruning import order_by
+from utils.pruning_paths import PruningPath, head_masks
+from utils.sweeps import sweep
+
+LAYERS, HEADS = 6, 12
+TOTAL = LAYERS * HEADS
+TEXTS = (1, 16)  # batches that were timed
+TOKENS = 64  # of each text
+NAMES = {
+    "absolute": "absolute",
+    "signed": "signed",
+    "fisher": "Fisher",
+    "signed, iterative": "signed, iterative",
+    "absolute, iterative": "absolute, iterative",
+    "greedy": "greedy",
+}
+
+
+def predicted_flops(kept: Sequence[int] | int, texts: int = 1, tokens: int = TOKENS):
+    """Operations of a pass with ``kept`` of MiniLM's 72 heads: matrix products, two for each multiply–add.
+
+    Each head costs the same wherever it stands, so only their number counts. Raises ValueError beyond 0 to 72.
+    """
+    return _linear(kept, lambda one: flops(one, tokens, texts).total)
+
+
+def predicted_parameters(kept: Sequence[int] | int):
+    """Parameters of MiniLM with ``kept`` of its 72 heads."""
+    return _linear(kept, lambda one: parameters(one).total)
+
+
+def _linear(kept, cost):
+    """A cost that falls by the same amount with each head; a layer may lose all of its heads."""
+    kept = np.asarray(kept)
+    if kept.dtype.kind not in "iu" or kept.min() < 0 or kept.max() > TOTAL:
+        raise ValueError(f"kept must be whole numbers of heads from 0 to {TOTAL}, got {kept.tolist()!r}")
+    full = cost(MINILM)
+    of_six = full - cost(MINILM.without_heads(1))  # one head in each layer
+    return full - (TOTAL - kept) * of_six // LAYERS
+
+
+@lru_cache(maxsize=1)
+def timed() -> pd.DataFrame:
+    """The stored times of a pass (ms of the processor): how, seed, kept, texts, tokens, ms, low, high (quartiles)."""
+    return pd.DataFrame(sweep("pruning_latency")["rows"])
+
+
+def latency(kept: Sequence[int], texts: int) -> np.ndarray:
+    """Milliseconds of a pass of ``texts`` texts of 64 tokens after removal: between the measured numbers, on a line."""
+    table = timed()
+    table = table[(table["how"] == "removed") & (table["texts"] == texts) & (table["tokens"] == TOKENS)]
+    if table.empty:
+        raise ValueError(f"{texts} texts were not timed: there are {', '.join(map(str, TEXTS))}")
+    mean = table.groupby("kept")["ms"].mean()
+    return np.interp(np.asarray(kept, dtype=float), mean.index, mean)
+
+
+def costs(kept: Sequence[int]) -> dict[str, np.ndarray]:
+    """Label with unit → what a model with so many heads costs."""
+    kept = np.asarray(kept)
+    return {
+        "parameters (M)": predicted_parameters(kept) / 1e6,
+        "weights (MB)": 4 * predicted_parameters(kept) / 1e6,
+        "predicted GFLOP, 16 texts": predicted_flops(kept, 16) / 1e9,
+        "measured ms, 1 text": latency(kept, 1).round(1),
+        "measured ms, 16 texts": latency(kept, 16).round(0),
+    }
+
+
+def orders() -> dict[str, list[Head]]:
+    """The stored orders of MiniLM's heads, the first to go in front."""
+    stored = sweep("pruning_simulation")
+    frame = pd.DataFrame(stored["importance"])
+    found = {score: order_by(frame, score) for score in ("absolute", "signed", "fisher")}
+    return found | {name: [Head(*place, "encoder") for place in order] for name, order in stored["orders"].items()}
+
+
+def curves() -> pd.DataFrame:
+    """The stored curves: a row for each order, seed and number of heads kept."""
+    table = pd.DataFrame(sweep("pruning_simulation")["curves"])
+    return table.astype({"seed": "Int64"})
+
+
+def simulator_paths(metric: str = "recall@1") -> list[PruningPath]:
+    """The stored ways to take heads out of MiniLM, for ``pruning_explorer``: quality by ``metric``, costs beside it.
+
+    Orders one-shot and iterative, gates with tuning, and the mean and range of random orders.
+    """
+    table, found = curves(), []
+    if metric not in table:
+        raise ValueError(f"no metric is called {metric!r}: there are {', '.join(table.columns[3:])}")
+    for name, order in orders().items():
+        rows = table[table["order"] == name].sort_values("kept", ascending=False)
+        masks = head_masks([order[TOTAL - kept :] for kept in rows["kept"]], HEADS, LAYERS)
+        found.append(_path(NAMES[name], rows, metric, masks))
+    gates = pd.DataFrame(sweep("pruning_recovery")["gates"])
+    whole = table[table["kept"] == TOTAL].iloc[:1].assign(heads=[[[i, h] for i in range(LAYERS) for h in range(HEADS)]])
+    gates = pd.concat([whole, gates])
+    found.append(_path("gates, tuned", gates, metric, head_masks(gates["heads"], HEADS, LAYERS)))
+    drawn = table[table["order"] == "random"].groupby("kept")[metric].agg(["mean", "min", "max"])
+    values = drawn["mean"].round(4)
+    spread = {"low": drawn["min"], "high": drawn["max"]}
+    return [*found, PruningPath("random", drawn.index, values, None, **spread, null=True, more=costs(drawn.index))]
+
+
+def _path(name: str, rows: pd.DataFrame, metric: str, masks: np.ndarray) -> PruningPath:
+    kept = rows["kept"].to_numpy()
+    more = costs(kept) | {
+        "recall@10": rows["recall@10"].to_numpy(),
+        "recall@1 with the old index": rows["mixed recall@1"].to_numpy(),
+    }
+    return PruningPath(name, kept, rows[metric].to_numpy(), masks, more=more)
