@@ -23,7 +23,7 @@ def takes_the_least_important(attempt: Callable) -> None:
     table = pd.DataFrame(places, columns=["layer", "head"])
     table["absolute"], table["signed"] = [0.4, 0.1, 0.6, 0.2, 0.5, 0.3], [-0.3, 0.1, 0.2, 0.0, -0.2, 0.4]
     found = _heads(attempt(table, "absolute", 2))
-    assert found != [(0, 0), (2, 0), (1, 0)] and set(found) != {(1, 0), (2, 0)}, (
+    assert found[:1] != [(1, 0)] and set(found) != {(1, 0), (2, 0)}, (
         "(1, 0) and (2, 0) have the largest scores: they stay. Return the heads that go"
     )
     assert len(found) != 2, "keep=2 is the number of heads that stay: four of six go, and you returned two"
@@ -108,7 +108,7 @@ class _Ranker:
 def _left(total: int, gone: list[int]) -> list[int]:
     """A ranking of what is left, another one for each number of heads that are gone."""
     left = [head for head in range(total) if head not in gone]
-    turn = len(gone) * 3 % max(1, len(left))
+    turn = (1 + len(left) // 2 if gone else 0) % max(1, len(left))
     return left[turn:] + left[:turn]
 
 
@@ -169,9 +169,9 @@ def tells_old_from_rebuilt(attempt: Callable) -> None:
         right = tuple(round(recall(ranks(new.queries, each), k), 6) for each in (old.passages, new.passages))
         assert all(each <= 1 for each in found), f"recall is a share, at most 1: got {found}; divide by the queries"
         assert found != right[::-1], f"the two are swapped: first the old index, then the rebuilt one; got {found}"
-        assert found[0] != found[1], f"both are {found[0]:.2f}: one of them must search the old passages"
         miss = tuple(round(recall(ranks(new.queries, each), k - 1), 6) if k > 1 else 0.0 for each in (old[1], new[1]))
         assert found != miss, f"k={k} counts the first {k} places: the first one is in; you counted {k - 1}"
+        assert found[0] != found[1], f"both are {found[0]:.2f}: one of them must search the old passages"
         more = tuple(round(recall(ranks(new.queries, each), k + 1), 6) for each in (old[1], new[1]))
         assert found != more, f"k={k} counts the first {k} places, you counted {k + 1}"
         backward = tuple(_recall_of_passages(new.queries, each, k) for each in (old.passages, new.passages))
@@ -202,7 +202,7 @@ CONSTRAINTS = [
     ({"ms": 85.0}, False, "D"),
     ({"parameters": 20.0}, True, "F"),
     ({"ms": 95.0, "parameters": 21.0}, False, "D"),
-    ({"ms": 80.0}, True, "E"),
+    ({"ms": 80.0}, False, "D"),
     ({"ms": 95.0, "parameters": 22.0}, True, "B"),
     ({}, True, "A"),
     ({"ms": 50.0}, True, "none"),
@@ -235,6 +235,8 @@ def _explain(found: str, right: str, limits: dict, rebuild: bool) -> None:
         raise AssertionError(f"{case}: {found} and {right} find as much; of equal plans take the one with fewer heads")
     if row[other] > best[other] and row[other] == known.loc[_within(limits), other].max():
         raise AssertionError(f"{case}: {found} is best by “{other}”; this deployment is judged by “{column}”")
+    on = [name for name, limit in limits.items() if best[name] == limit != row[name]]
+    assert not on, f"{case}: {right} lies exactly on the limit of {on[0]}: a value equal to its limit is within it"
     raise AssertionError(
         f"{case}: {found} has {column} {row[column]:.2f}, {right} has {best[column]:.2f} and fits, too"
     )

@@ -29,8 +29,8 @@ def compares_the_same_queries(attempt: Callable) -> None:
     width, expected = high - low, right[1] - right[0]
     assert low <= change <= high, f"the interval {low:.3f} to {high:.3f} does not hold the change itself, {change:.3f}"
     assert width < 1.7 * expected, (
-        f"your interval is {width:.3f} wide, expected {expected:.3f}: you drew queries for before and after apart. "
-        "Draw the queries once and compare the same ones"
+        f"your interval is {width:.3f} wide, expected {expected:.3f}: you drew queries for before and after apart, "
+        "or too few. Draw as many queries as there are, and compare the same ones"
     )
     assert width > 0.6 * expected, (
         f"your interval is {width:.3f} wide, expected {expected:.3f}: as many draws as queries"
