@@ -122,3 +122,40 @@ def _path(name: str, rows: pd.DataFrame, metric: str, masks: np.ndarray) -> Prun
         "recall@1 with the old index": rows["mixed recall@1"].to_numpy(),
     }
     return PruningPath(name, kept, rows[metric].to_numpy(), masks, more=more)
+
+
+def plans() -> pd.DataFrame:
+    """Every stored way to prune MiniLM that needs no luck, as a plan: a row each, no random order among them.
+
+    Columns: plan, kept, parameters (millions), MB (weights in float32), ms (16 texts of 64 tokens), ms of one text,
+    rebuilt and old index (recall@1), change (95 % interval of the one with the index rebuilt).
+    """
+    after = sweep("pruning_recovery")
+    table = curves()
+    table = table[(table["order"] != "random") & ~table["kept"].isin([0, TOTAL])]
+    table = table.assign(
+        plan=[f"{NAMES[order]}, {kept}" for order, kept in zip(table["order"], table["kept"], strict=True)]
+    )
+    tuned = pd.DataFrame(after["tuned"])
+    tuned = tuned[~tuned["order"].isin(["random", "none left"])]
+    tuned["plan"] = [
+        f"{NAMES[order]}, {kept}, tuned" for order, kept in zip(tuned["order"], tuned["kept"], strict=True)
+    ]
+    gates = pd.DataFrame(after["gates"])
+    gates["plan"] = [f"gates, {kept}, tuned" for kept in gates["kept"]]
+    ends = curves().drop_duplicates("kept")
+    ends = ends[ends["kept"].isin([0, TOTAL])].assign(plan=lambda rows: [f"all {TOTAL}", "none, 0"])
+    rows = pd.concat([ends, table, tuned, gates], ignore_index=True)
+    kept = rows["kept"].to_numpy()
+    found = {
+        "plan": rows["plan"],
+        "kept": kept,
+        "parameters": predicted_parameters(kept) / 1e6,
+        "MB": 4 * predicted_parameters(kept) / 1e6,
+        "ms": latency(kept, 16),
+        "ms of one text": latency(kept, 1),
+        "rebuilt": rows["recall@1"],
+        "old index": rows["mixed recall@1"],
+        "change": rows["change"],
+    }
+    return pd.DataFrame(found)

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from tools.sweeps.record import earlier, made, write
 from utils.corpora import DATA
 from utils.heads import Head, heads_of
+from utils.importance import ablation_effect
 from utils.models import MINILM_SHA256, load, sha256, untrained
 from utils.pruned_retrieval import (
     RANKED,
@@ -32,11 +33,12 @@ from utils.pruned_retrieval import (
     vectors,
 )
 from utils.pruning import order_by, prune, random_order
-from utils.search_index import ranks, search_batches
+from utils.search_index import ranks, search_batches, search_loss
 
 NAME = "pruning_simulation"
 SEEDS, NULLS = 5, 3  # random orders, untrained models
-GREEDY, TOGETHER = 24, 6  # pairs of the greedy search, heads that go in each of its rounds
+GREEDY, TOGETHER = 24, 8  # pairs of the greedy search (the shortest), heads that go in each of its rounds
+ALONE = 24  # pairs on which each head is taken out alone
 AGAIN = ("absolute", "signed")  # scores whose ranking is made again on the way
 
 
@@ -45,6 +47,9 @@ def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, in
     pairs, stored = split_pairs().ranked, content["orders"]
     if not content["importance"]:
         content["importance"] = ranking(model, tokenizer, pairs).round(6).to_dict("records")
+    if not content["one head out"]:
+        batches = search_batches(tokenizer, pairs[:ALONE], ALONE)
+        content["one head out"] = ablation_effect(model, batches, search_loss).round(6).to_dict("records")
     frame = pd.DataFrame(content["importance"])
     for score in SCORES:
         yield score, None, order_by(frame, score)
@@ -57,9 +62,9 @@ def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, in
             write(NAME, content)
         yield name, None, _heads(stored[name])
     if "greedy" not in stored:
-        stored["greedy"] = _plain(
-            greedy_by_loss(model, search_batches(tokenizer, pairs[:GREEDY], GREEDY), together=TOGETHER)
-        )
+        shortest = sorted(pairs, key=lambda pair: len(pair[1]))[:GREEDY]
+        batches = search_batches(tokenizer, shortest, GREEDY)
+        stored["greedy"] = _plain(greedy_by_loss(model, batches, together=TOGETHER))
         write(NAME, content)
     yield "greedy", None, _heads(stored["greedy"])
 
@@ -86,9 +91,10 @@ def main() -> None:
     model, tokenizer = load("minilm")
     pairs, corpus = split_pairs().judged, sha256(DATA / "docstrings.jsonl")
     facts = {"corpus": corpus, "ranked on": RANKED, "judged on": len(pairs), "random orders": SEEDS}
+    facts |= {"one head out on": ALONE, "greedy on": f"the {GREEDY} shortest, {TOGETHER} heads a round"}
     content = earlier(NAME, MINILM_SHA256)
     if content is None or content["made"]["corpus"] != corpus:
-        content = {"importance": [], "orders": {}, "null": [], "curves": []}
+        content = {"importance": [], "one head out": [], "orders": {}, "null": [], "curves": []}
     content = {"made": made(NAME, model=MINILM_SHA256, **facts), **{k: v for k, v in content.items() if k != "made"}}
     old = vectors(model, tokenizer, pairs)
     for seed in range(len(content["null"]), NULLS):
