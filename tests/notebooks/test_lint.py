@@ -16,6 +16,7 @@ from tools.pipeline.source import BEGIN
 
 PRODUCTS = [product for product in all_products() if product.notebook.exists()]
 CHAPTERS = [product for product in PRODUCTS if product.name.startswith("chapters/")]
+ASSESSMENTS = [product for product in PRODUCTS if product.name.startswith("assessments/")]
 NAME = {"ids": lambda product: product.name}
 
 
@@ -28,6 +29,11 @@ def test_a_notebook_keeps_the_rule(product, rule, read):
 @pytest.mark.parametrize("product", CHAPTERS, **NAME)
 def test_a_chapter_has_its_parts_in_order(product, read):
     assert lint.skeleton(read(product.notebook)) == []
+
+
+@pytest.mark.parametrize("product", ASSESSMENTS, **NAME)
+def test_an_assessment_has_its_parts(product, read):
+    assert lint.assessment(read(product.notebook)) == []
 
 
 @pytest.mark.parametrize("product", PRODUCTS, **NAME)
@@ -150,9 +156,10 @@ def test_a_named_figure_stands_alone_among_the_outputs():
     assert "more than its figure" in found
 
 
-def test_an_interactive_figure_needs_an_assertion():
-    shown = cell("curve_explorer(a)")
-    shown.outputs = [new_output("execute_result", data={"text/html": "<curve-explorer></curve-explorer>"})]
+@pytest.mark.parametrize("tag", ["curve-explorer", "budget-planner"])
+def test_an_interactive_figure_needs_an_assertion(tag):
+    shown = cell("figure(a)")
+    shown.outputs = [new_output("execute_result", data={"text/html": f"<{tag}></{tag}>"})]
     assert len(lint.figures(new_notebook(cells=[shown]))) == 1
     assert lint.figures(new_notebook(cells=[cell("assert a"), shown])) == []
 
@@ -185,6 +192,38 @@ def test_each_missing_part_of_a_chapter_is_found():
         for each in broken.cells:
             each.source = each.source.replace(word, "a") if word in each.source else each.source
         assert any(complaint in found for found in lint.skeleton(broken)), word
+
+
+def assessment() -> nbformat.NotebookNode:
+    """The least that has every part of an assessment."""
+    card = "**Exercise A** · difficulty 1/5 · about 5 minutes"
+    goal = "## Objectives\n" + " ".join(f"**{word}**" for word in lint.ABCD)
+    rubric = "## Rubric\n| | 0 points | 1 point | 2 points |"
+    parts = ["# Title", goal, ":::{div} predict", *[card] * 3, rubric, "## References"]
+    return new_notebook(cells=[*map(new_markdown_cell, parts), *(cell("check(a)") for _ in range(3))])
+
+
+def test_a_whole_assessment_passes():
+    assert lint.assessment(assessment()) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("# Title", "title"),
+        ("## Rubric", "in this order"),
+        ("**Degree**", "do not say: Degree"),
+        ("0 points", "no table with points"),
+        ("predict", "commit to"),
+        ("check(a)", "0 checks and 3 exercise cards"),
+        ("minutes", "difficulty and minutes"),
+    ],
+)
+def test_each_missing_part_of_an_assessment_is_found(word, complaint):
+    broken = assessment()
+    for each in broken.cells:
+        each.source = each.source.replace(word, "a")
+    assert any(complaint in found for found in lint.assessment(broken))
 
 
 def test_a_large_explorer_may_be_larger():

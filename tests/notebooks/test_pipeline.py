@@ -77,10 +77,11 @@ def test_a_failing_cell_stops_the_run_and_is_named(tmp_path):
         execute(new_notebook(cells=[new_code_cell("1 / 0")]), tmp_path)
 
 
-def test_a_lab_gives_two_notebooks_and_a_chapter_one(tmp_path):
-    lab = tmp_path / "source" / "labs" / "1_seeing_attention.py"
+@pytest.mark.parametrize("kind", ["labs", "assessments"])
+def test_a_lab_gives_two_notebooks_and_a_chapter_one(tmp_path, kind):
+    lab = tmp_path / "source" / kind / "1_seeing_attention.py"
     names = [(product.name, product.solved) for product in products_of(lab, tmp_path)]
-    assert names == [("labs/1-seeing-attention.ipynb", False), ("labs/solutions/1-seeing-attention.ipynb", True)]
+    assert names == [(f"{kind}/1-seeing-attention.ipynb", False), (f"{kind}/solutions/1-seeing-attention.ipynb", True)]
     chapter = tmp_path / "source" / "chapters" / "01_a_b.py"
     assert [product.name for product in products_of(chapter, tmp_path)] == ["chapters/01-a-b.ipynb"]
     with pytest.raises(ValueError, match="source lies in"):

@@ -23,6 +23,8 @@ SECTIONS = (
     "Takeaways",
     "References",
 )
+ASSESSED = ("Objectives", "Rubric", "References")  # sections of an assessment, beside its own
+ABCD = ("Audience", "Behaviour", "Condition", "Degree")
 UNCOMPARED = ("nbval-ignore-output", "nbval-skip")
 IMAGES = ("image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(/home/|/root/|/Users/|/work/|/tmp/|[A-Z]:\\\\Users|site-packages)")
@@ -99,7 +101,7 @@ def has_image(cell: NotebookNode) -> bool:
 def has_explorer(cell: NotebookNode) -> bool:
     """Whether a cell shows an interactive figure of numbers (a quiz card is none)."""
     shown = (output.get("data", {}).get("text/html", "") for output in cell.get("outputs", []))
-    return any(re.search(r"<[a-z]+-explorer\b", html) for html in shown)
+    return any(re.search(r"<[a-z]+-(?:explorer|planner)\b", html) for html in shown)
 
 
 def has_assertion(cell: NotebookNode) -> bool:
@@ -166,6 +168,30 @@ def skeleton(notebook: NotebookNode) -> list[str]:
         found.append("no interactive figure")
     if len(notebook.cells) not in CELLS:
         found.append(f"{len(notebook.cells)} cells, expected {CELLS.start} to {CELLS.stop - 1}")
+    return found
+
+
+def assessment(notebook: NotebookNode) -> list[str]:
+    """The parts of an assessment: a goal in the ABCD form, a question first, exercises with checks, a rubric."""
+    found = []
+    text = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    if not text or notebook.cells[0].cell_type != "markdown" or not text[0].startswith("# "):
+        found.append("the first cell is not the title")
+    headings = re.findall(r"^## +(.+?)\s*$", "\n".join(text), re.MULTILINE)
+    if [heading for heading in headings if heading in ASSESSED] != list(ASSESSED):
+        found.append(f"sections should be {', '.join(ASSESSED)} in this order; found {', '.join(headings) or 'none'}")
+    goal, rubric = (next((each for each in text if f"## {name}" in each), "") for name in ASSESSED[:2])
+    if missing := [word for word in ABCD if f"**{word}**" not in goal]:
+        found.append(f"the objectives do not say: {', '.join(missing)}")
+    if not re.search(r"^\|.*0 points.*2 points", rubric, re.MULTILINE):
+        found.append("the rubric has no table with points")
+    if not any("{div} predict" in each for each in text):
+        found.append("no question to commit to before an experiment (:::{div} predict)")
+    checks, cards = _called(notebook, "check"), re.findall(r"\*\*Exercise .+?\*\*(.*)", "\n".join(text))
+    if checks not in range(3, 11) or checks != len(cards):
+        found.append(f"{checks} checks and {len(cards)} exercise cards, expected equally many, 3 to 10")
+    if silent := [card for card in cards if "difficulty" not in card or "minutes" not in card]:
+        found.append(f"{len(silent)} exercise cards do not say difficulty and minutes")
     return found
 
 
