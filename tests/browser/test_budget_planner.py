@@ -160,7 +160,7 @@ def test_sizes_always_fit_together(budget):
         seen.page.locator("summary", has_text="Model").click()
         for name in ("key/value heads", "heads H", "width d", "heads pruned", "head width d_h", "heads H", "layers L"):
             for key in ("Home", "End", "ArrowLeft"):
-                slider = seen.page.get_by_role("slider", name=name)
+                slider = seen.page.get_by_role("slider", name=name, exact=True)
                 slider.focus()
                 slider.press(key)
                 state = seen.page.locator("budget-planner").evaluate("e => e.state")
