@@ -110,13 +110,21 @@ def ranking(model: nn.Module, tokenizer, pairs: Sequence[Pair]) -> pd.DataFrame:
 
 
 def iterative_order(
-    model: nn.Module, tokenizer, pairs: Sequence[Pair], score: str, shares: Sequence[float] = SHARES
+    model: nn.Module,
+    tokenizer,
+    pairs: Sequence[Pair],
+    score: str,
+    shares: Sequence[float] = SHARES,
+    first: pd.DataFrame | None = None,
 ) -> list[Head]:
-    """Rank, remove, rank again what is left: a new ranking at each of the shares, except where nothing is left."""
+    """Rank, remove, rank again what is left: a new ranking at each of the shares, except where nothing is left.
+
+    first: the ranking of the whole model, where it is known already.
+    """
     order, total = [], len(heads_of(model))
     for share in shares[1:]:
-        left = order_by(ranking(prune(model, order), tokenizer, pairs), score)
-        order += left[: round(share * total) - len(order)]
+        frame = first if first is not None and not order else ranking(prune(model, order), tokenizer, pairs)
+        order += order_by(frame, score)[: round(share * total) - len(order)]
     return order
 
 

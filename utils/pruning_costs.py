@@ -23,7 +23,7 @@ NAMES = {
     "signed": "signed",
     "fisher": "Fisher",
     "signed, iterative": "signed, iterative",
-    "absolute, iterative": "absolute, iterative",
+    "fisher, iterative": "Fisher, iterative",
     "greedy": "greedy",
 }
 
@@ -105,14 +105,39 @@ def simulator_paths(metric: str = "recall@1") -> list[PruningPath]:
         rows = table[table["order"] == name].sort_values("kept", ascending=False)
         masks = head_masks([order[TOTAL - kept :] for kept in rows["kept"]], HEADS, LAYERS)
         found.append(_path(NAMES[name], rows, metric, masks))
-    gates = pd.DataFrame(sweep("pruning_recovery")["gates"])
-    whole = table[table["kept"] == TOTAL].iloc[:1].assign(heads=[[[i, h] for i in range(LAYERS) for h in range(HEADS)]])
-    gates = pd.concat([whole, gates])
-    found.append(_path("gates, tuned", gates, metric, head_masks(gates["heads"], HEADS, LAYERS)))
+    if gates := sweep("pruning_recovery")["gates"]:
+        every = [[layer, head] for layer in range(LAYERS) for head in range(HEADS)]
+        whole = table[table["kept"] == TOTAL].iloc[:1].assign(heads=[every])
+        rows = pd.concat([whole, pd.DataFrame(gates)])
+        found.append(_path("gates, tuned", rows, metric, head_masks(rows["heads"], HEADS, LAYERS)))
     drawn = table[table["order"] == "random"].groupby("kept")[metric].agg(["mean", "min", "max"])
     values = drawn["mean"].round(4)
     spread = {"low": drawn["min"], "high": drawn["max"]}
     return [*found, PruningPath("random", drawn.index, values, None, **spread, null=True, more=costs(drawn.index))]
+
+
+def translator_paths() -> list[PruningPath]:
+    """The stored ways to take heads of all three types out of the translator, in BLEU, for ``pruning_explorer``.
+
+    Orders by score over all 96 heads, encoder gates with tuning (judged on the whole test set), random orders.
+    """
+    stored, types = sweep("translator_heads"), {"encoder": 6, "decoder": 3, "cross": 3}
+    table = pd.DataFrame(stored["curves"])
+    table, scores, found = table[table["kind"] == "all"], pd.DataFrame(stored["importance"]), []
+    for name in ("absolute", "signed"):
+        rows, order = table[table["order"] == name], order_by(scores, name)
+        masks = head_masks([order[len(order) - kept :] for kept in rows["kept"]], 8, types)
+        found.append(PruningPath(name, list(rows["kept"]), rows["bleu"], masks))
+    gates = [row for row in sweep("translator_gates")["gates"] if row["kept"] < 48]
+    others = [head for head in order_by(scores, "absolute") if head.kind != "encoder"]
+    sets = [[Head(*place, "encoder") for place in row["heads"]] + others for row in gates]
+    kept, bleu = [row["kept"] + len(others) for row in gates], [row["bleu"] for row in gates]
+    found.append(PruningPath("encoder gates, tuned", kept, bleu, head_masks(sets, 8, types)))
+    drawn = table[table["order"] == "random"].groupby("kept")["bleu"].agg(["mean", "min", "max"])
+    return [
+        *found,
+        PruningPath("random", drawn.index, drawn["mean"].round(2), None, drawn["min"], drawn["max"], null=True),
+    ]
 
 
 def _path(name: str, rows: pd.DataFrame, metric: str, masks: np.ndarray) -> PruningPath:
@@ -141,8 +166,7 @@ def plans() -> pd.DataFrame:
     tuned["plan"] = [
         f"{NAMES[order]}, {kept}, tuned" for order, kept in zip(tuned["order"], tuned["kept"], strict=True)
     ]
-    gates = pd.DataFrame(after["gates"])
-    gates["plan"] = [f"gates, {kept}, tuned" for kept in gates["kept"]]
+    gates = pd.DataFrame([row | {"plan": f"gates, {row['kept']}, tuned"} for row in after["gates"]])
     ends = curves().drop_duplicates("kept")
     ends = ends[ends["kept"].isin([0, TOTAL])].assign(plan=lambda rows: [f"all {TOTAL}", "none, 0"])
     rows = pd.concat([ends, table, tuned, gates], ignore_index=True)
@@ -156,6 +180,6 @@ def plans() -> pd.DataFrame:
         "ms of one text": latency(kept, 1),
         "rebuilt": rows["recall@1"],
         "old index": rows["mixed recall@1"],
-        "change": rows["change"],
+        "change": [f"{low:.2f} to {high:.2f}" for low, high in rows["change"]],
     }
     return pd.DataFrame(found)

@@ -39,7 +39,7 @@ def test_the_simulator_draws_what_a_fresh_pruning_curve_finds(minilm):
     """Three spot points: an order by score, a random one, one that was ranked again; numbers of heads between."""
     paths = {path.name: path for path in pc.simulator_paths()}
     judged = pr.split_pairs().judged
-    spots = [("signed", None, 0.75), ("random", 1, 0.5), ("absolute, iterative", None, 0.75)]
+    spots = [("signed", None, 0.75), ("random", 1, 0.5), ("fisher, iterative", None, 0.75)]
     table = pc.curves()
     for name, seed, share in spots:
         order = random_order(minilm.model, seed) if name == "random" else pc.orders()[name]
@@ -66,7 +66,7 @@ def test_every_order_holds_each_head_once_and_every_step_is_there():
     for order in pc.orders().values():
         assert sorted(head[:2] for head in order) == [(layer, head) for layer in range(6) for head in range(12)]
     counts = pc.curves().groupby(["order", "seed"], dropna=False)["kept"].agg(list)
-    assert all(sorted(kept) == [0, 6, 18, 36, 54, 72] for kept in counts) and len(counts) == 6 + 5
+    assert all(sorted(kept) == [0, 6, 18, 36, 54, 72] for kept in counts) and len(counts) == len(pc.orders()) + 5
 
 
 @pytest.mark.parametrize(("kept", "texts", "tokens"), [(72, 1, 16), (30, 2, 16), (0, 1, 24)])
@@ -170,3 +170,10 @@ def test_distillation_turns_vectors_to_those_of_the_teacher(tiny_bert):
 def test_gates_that_are_stored_close_what_their_rows_say():
     for row in sweep("pruning_recovery")["gates"]:
         assert len({tuple(place) for place in row["heads"]}) == row["kept"] <= 72
+
+
+def test_the_paths_of_the_translator_hold_its_three_types():
+    paths = {path.name: path for path in pc.translator_paths()}
+    assert all(path.masks is None or path.masks.shape[1:] == (12, 8) for path in paths.values())
+    gates = paths["encoder gates, tuned"]
+    assert gates.masks[:, 6:].all() and (gates.kept - gates.masks[:, :6].sum((1, 2)) == 48).all()

@@ -39,7 +39,7 @@ NAME = "pruning_simulation"
 SEEDS, NULLS = 5, 3  # random orders, untrained models
 GREEDY, TOGETHER = 24, 8  # pairs of the greedy search (the shortest), heads that go in each of its rounds
 ALONE = 24  # pairs on which each head is taken out alone
-AGAIN = ("absolute", "signed")  # scores whose ranking is made again on the way
+AGAIN, FEW = ("fisher",), 60  # scores whose ranking is made again on the way, on so many pairs (the shortest)
 
 
 def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, int | None, list[Head]]]:
@@ -50,7 +50,7 @@ def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, in
     if not content["one head out"]:
         batches = search_batches(tokenizer, pairs[:ALONE], ALONE)
         content["one head out"] = ablation_effect(model, batches, search_loss).round(6).to_dict("records")
-    frame = pd.DataFrame(content["importance"])
+    frame, shortest = pd.DataFrame(content["importance"]), sorted(pairs, key=lambda pair: len(pair[1]))
     for score in SCORES:
         yield score, None, order_by(frame, score)
     for seed in range(SEEDS):
@@ -58,12 +58,11 @@ def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, in
     for score in AGAIN:
         name = f"{score}, iterative"
         if name not in stored:
-            stored[name] = _plain(iterative_order(model, tokenizer, pairs, score))
+            stored[name] = _plain(iterative_order(model, tokenizer, shortest[:FEW], score, first=frame))
             write(NAME, content)
         yield name, None, _heads(stored[name])
     if "greedy" not in stored:
-        shortest = sorted(pairs, key=lambda pair: len(pair[1]))[:GREEDY]
-        batches = search_batches(tokenizer, shortest, GREEDY)
+        batches = search_batches(tokenizer, shortest[:GREEDY], GREEDY)
         stored["greedy"] = _plain(greedy_by_loss(model, batches, together=TOGETHER))
         write(NAME, content)
     yield "greedy", None, _heads(stored["greedy"])
@@ -91,7 +90,11 @@ def main() -> None:
     model, tokenizer = load("minilm")
     pairs, corpus = split_pairs().judged, sha256(DATA / "docstrings.jsonl")
     facts = {"corpus": corpus, "ranked on": RANKED, "judged on": len(pairs), "random orders": SEEDS}
-    facts |= {"one head out on": ALONE, "greedy on": f"the {GREEDY} shortest, {TOGETHER} heads a round"}
+    facts |= {
+        "one head out on": ALONE,
+        "greedy on": f"the {GREEDY} shortest, {TOGETHER} heads a round",
+        "ranked again on": f"the {FEW} shortest",
+    }
     content = earlier(NAME, MINILM_SHA256)
     if content is None or content["made"]["corpus"] != corpus:
         content = {"importance": [], "one head out": [], "orders": {}, "null": [], "curves": []}
