@@ -1,8 +1,9 @@
 """A frozen encoder on data that is no text: new input and output layers, and a choice of what is trained.
 
-The setup of Lu et al. (2021, arXiv:2103.05247) with MiniLM in place of GPT-2. Parameters fall into groups: ``output``
-(the new head), ``layernorm`` (all γ and β), ``input`` (the new first layer), ``positions`` (the rows of the position
-table that are used) and ``rest`` (attention and feed-forward blocks, which the paper leaves frozen).
+The four groups of Lu et al. (2021, arXiv:2103.05247) with MiniLM in place of GPT-2; here the body is post-LN, reads in
+both directions and has no dropout, and the input layer starts smaller. Parameters fall into groups: ``output`` (the new
+head), ``layernorm`` (all γ and β), ``input`` (the new first layer), ``positions`` (the rows of the position table that
+are used) and ``rest`` (attention and feed-forward blocks, which the paper leaves frozen).
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ BATCH, STEPS, WARMUP, EVERY = 16, 200, 20, 25
 def body(kind: str = "pretrained", seed: int = 0) -> nn.Module:
     """MiniLM's encoder without word embeddings, pooler and dropout, in evaluation mode; every call gives a new one.
 
-    kind: "pretrained"; "random", Gaussian matrices, each with the spread of its trained counterpart; "random small",
-    the weights that a fresh model of this class starts from (spread 0.02). Both random ones have γ = 1 and β = 0.
+    kind: "pretrained"; "random", Gaussian matrices and positions, each with the standard deviation of its trained
+    counterpart; "random small", the weights that a fresh model of this class starts from (standard deviation 0.02).
+    Both random ones have γ = 1, β = 0 and biases of 0.
     Raises ValueError for another kind.
     """
     if kind not in BODIES:
@@ -174,9 +176,10 @@ def adapt(
 ) -> dict[str, object]:
     """Train some groups of ``net`` in place with Adam, and keep the weights that did best on the validation set.
 
-    Returns ``trained`` (numbers trained), ``validation`` (best accuracy), ``test`` (accuracy with the same weights),
-    ``curve`` (accuracies on the validation set, after every ``every`` steps), ``diverged`` (the loss was no longer
-    finite) and ``seconds`` of the processor. Where only the output is trained, its inputs are computed once.
+    Returns ``trained`` (numbers trained), ``validation`` (best accuracy), ``test`` (accuracy with the same weights; the
+    last ones if the loss is no longer finite before the first check), ``curve`` (accuracies on the validation set,
+    after every ``every`` steps), ``diverged`` (the loss was no longer finite) and ``seconds`` of the processor. Where
+    only the output is trained, its inputs are computed once.
     """
     chosen = _known(groups)
     count, began = train_only(net, chosen), time.process_time()

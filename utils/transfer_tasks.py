@@ -1,4 +1,4 @@
-"""Three small data sets without language, to see what a language model brings to them. ``digits`` needs no download.
+"""Three small data sets without language, to see what a language model brings to them. None needs a download.
 
 Every task is a tensor of inputs (examples, tokens, width), targets, and three disjoint sets of examples.
 """

@@ -132,12 +132,30 @@ def test_rates_that_tie_leave_the_smallest():
     assert chosen["learning_rate"].tolist() == [1e-3]
 
 
+def test_a_rate_that_was_given_up_after_one_seed_is_not_chosen():
+    first, second = _table([0.5, 0.7, 0.8], [0.1, 0.2, 0.3]), _table([0.5, 0.7, 0.8], [0.1, 0.3, 0.9])
+    chosen = transfer_results.tuned(pd.concat([first, second.assign(seed=1).iloc[:2]]))
+    assert chosen["learning_rate"].tolist() == [1e-3, 1e-3] and chosen["test"].tolist() == [0.2, 0.3]
+
+
 def test_the_sweep_is_about_minilm_and_has_each_setting_with_three_seeds():
     stored = sweep("transfer")
     assert stored["made"]["model"] == MINILM_SHA256
     known = {tuple(row[: len(script.KEY)]) for row in stored["rows"]}
-    expected = [setting for seed in range(3) for part in (script.solved, script.settings) for setting in part(seed)]
+    parts = (script.solved, script.settings, script.finer)
+    expected = [setting for seed in range(3) for part in parts for setting in part(seed)]
     assert not [s for s in expected if tuple(s[name] for name in script.KEY) not in known]
+
+
+def test_no_stored_cell_of_the_ladder_has_a_better_rate_that_was_given_up():
+    """What seed 0 found better at a finer rate, the other seeds have tried, too."""
+    for rung in (*transfer.LADDER, "LayerNorm alone", "input and output", "everything"):
+        table = transfer_results.runs(rung=rung)
+        for kind, group in table.groupby("body"):
+            rate = transfer_results.tuned(group)["learning_rate"].iloc[0]
+            first = group[group["seed"] == 0].set_index("learning_rate")["validation"]
+            given_up = set(first.index) - set(group.loc[group["seed"] == 2, "learning_rate"])
+            assert all(first[other] <= first[rate] for other in given_up), (rung, kind)
 
 
 def test_a_stored_run_comes_out_again():

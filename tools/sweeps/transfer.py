@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import torch
 
 from tools.sweeps.record import earlier, made, write
-from utils import transfer
+from utils import transfer, transfer_rivals
 from utils.models import MINILM_SHA256
 from utils.transfer_tasks import TASKS, Task, digits, linear_baseline
 
@@ -27,6 +27,7 @@ EVERY = {"digits": 25, "bit memory": 50, "bit xor": 25}
 LARGE_INPUT = 0.3
 SIZES = (50, 200)
 EXAMPLES = 1000  # of digits
+RUNGS = transfer.RUNGS | dict.fromkeys(transfer_rivals.NORMS, ("layernorm",))
 
 
 def settings(seed: int) -> Iterator[dict]:
@@ -74,6 +75,33 @@ def solved(seed: int) -> Iterator[dict]:
         yield from _digits(seed, ("output, solved",), transfer.BODIES, (0.0,), input_scale=scale, steps=0)
 
 
+def finer(seed: int) -> Iterator[dict]:
+    """Rates between and beyond the first three: with seed 0 to choose, with the others where seed 0 gained or tied."""
+    trained, scaled, small = transfer.BODIES
+    both, first = (trained, scaled), seed == 0
+    yield from _digits(seed, ("+ LayerNorm", "+ input", "+ positions"), both, (3e-3,))
+    yield from _digits(seed, ("LayerNorm alone",), both, (3e-3, 3e-2) if first else (3e-2,))
+    yield from _digits(seed, ("everything",), (small,), (3e-4,))
+    if not first:
+        return
+    yield from _digits(seed, ("output",), transfer.BODIES, (3e-3, 3e-2, 1e-1))
+    yield from _digits(seed, ("+ LayerNorm",), both, (3e-2,))
+    yield from _digits(seed, ("input and output",), both, (3e-3,))
+    yield from _digits(seed, ("everything",), (trained,), (3e-4, 3e-5))
+    yield from _digits(seed, ("+ positions",), (small,), (3e-2,))
+    yield from _digits(seed, transfer_rivals.NORMS, both, (1e-2,))
+
+
+def finer_bits(seed: int) -> Iterator[dict]:
+    """Other rates for the small body on XOR and for memory, one seed."""
+    trained, scaled, small = transfer.BODIES
+    if seed == 0:
+        for rate in (1e-2, 3e-3):
+            yield _bits("bit xor", seed) | {"body": small, "rung": "+ positions", "learning_rate": rate}
+        for kind, rate in itertools.product((trained, scaled), (1e-2, 1e-3)):
+            yield _bits("bit memory", seed) | {"body": kind, "rung": "+ positions", "learning_rate": rate}
+
+
 def _digits(seed: int, rungs: tuple, bodies: tuple, rates: tuple, **changed: object) -> Iterator[dict]:
     fixed = {"task": "digits", "examples": EXAMPLES, "input_scale": transfer.INPUT_SCALE, "read": 1}
     for rung, kind, rate in itertools.product(rungs, bodies, rates):
@@ -91,7 +119,7 @@ def queue(seeds: int) -> Iterator[dict]:
     """All runs: seed 0 complete, then the ladder of the others, then their knobs, at last what chapter 9 adds."""
     first, others = range(min(1, seeds)), range(1, seeds)
     order = [(first, (solved, settings, knobs, bits)), (others, (solved, settings)), (others, (knobs, bits))]
-    for some, parts in (*order, (range(seeds), (later,))):
+    for some, parts in (*order, (range(seeds), (finer,)), (first, (finer_bits,)), (range(seeds), (later,))):
         for seed, part in itertools.product(some, parts):
             yield from part(seed)
 
@@ -106,10 +134,12 @@ def run(setting: dict) -> dict:
         began = time.process_time()
         found = {"curve": [], "diverged": False} | transfer.solved_head(net, task)
         return setting | found | {"seconds": time.process_time() - began}
+    if setting["rung"] in transfer_rivals.NORMS:
+        transfer_rivals.keep_norms(net, setting["rung"])
     found = transfer.adapt(
         net,
         task,
-        transfer.RUNGS[setting["rung"]],
+        RUNGS[setting["rung"]],
         learning_rate=setting["learning_rate"],
         steps=setting["steps"],
         every=EVERY[setting["task"]],
