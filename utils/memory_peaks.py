@@ -48,10 +48,10 @@ def encoder(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BertModel(config).to(dtype).eval()
-    sizes = Architecture.of(model)
+    sizes = Architecture.of(model).without_heads(removed)
     if removed:
         model = prune(model, [Head(layer, head) for layer in range(layers) for head in range(removed)])
-    return model, sizes.without_heads(removed)
+    return model, sizes
 
 
 def weight_bytes(model: nn.Module) -> int:

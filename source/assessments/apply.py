@@ -152,8 +152,8 @@ check("A.1", what_heads_change, exercises.knows_what_heads_change)
 # %% [markdown]
 # ## 4 Fine-tuning
 #
-# AdamW keeps two moments for each weight that it trains. In mixed precision that makes 16 bytes a parameter: weights and
-# gradients of 2 bytes, a float32 copy and two float32 moments. Activations follow {cite:t}`korthikanti2022`.
+# AdamW keeps two moments for each weight that it trains, its **states**. In mixed precision that makes 16 bytes a parameter:
+# weights and gradients of 2 bytes, a float32 copy and two float32 moments. Activations follow {cite:t}`korthikanti2022`.
 #
 # :::{div} predict
 # **Predict.** Order three ways to save memory by what they bring at batch 1: prune half of the heads, flash attention,
@@ -264,8 +264,8 @@ assert adam > steps["AdamW float32", False, 6]["measured"] > goal.budget
 # %% [markdown]
 # ## 6 And the seconds?
 #
-# The assumed machine does not exist here, but *ratios* can be compared. The sweep timed one layer of width 768 on 512
-# tokens with heads and columns of the feed-forward network really removed.
+# The assumed machine does not exist here, but *ratios* can be compared. The sweep took the processor time of one layer of
+# width 768 on 512 tokens, with heads and columns of the feed-forward network really removed.
 #
 # :::{div} predict
 # **Predict.** Half of the heads of a layer are gone, batch 1. Which share of the time is left: 50 %, 65 %, 80 % or 98 %?
@@ -278,7 +278,8 @@ seconds = times.pivot(index=shape, columns="attention", values="seconds")
 work = times.groupby(shape).flops.first()
 left = seconds / seconds.loc[12, 3072]
 left.insert(0, "FLOPs", work / work[12, 3072])
-left = left.sort_values("FLOPs", ascending=False)
+left = left.sort_values("FLOPs", ascending=False, kind="stable")
+left = left.rename_axis(columns=None)
 gap = left[["eager", "flash"]].sub(left["FLOPs"], axis=0).abs()
 assert gap.max().max() < 0.05
 assert 0.7 < left.loc[(6, 3072), "flash"] < 0.9
@@ -286,9 +287,10 @@ assert 0.7 < left.loc[(6, 3072), "flash"] < 0.9
 
 # %% [markdown]
 # 80 %, as FLOPs say: attention is 40 % of a layer's operations at this length, the feed-forward network 60 %. On our CPU,
-# FLOPs predict what pruning does to the time within five points, at batch 1. On a GPU Michel et al. report little gain at
-# batch 1 and at most 17.5 % from 16 up, UNCONFIRMED here {cite}`michel2019` (a transcript was read): starting a kernel costs
-# what it costs. So a time from this page is a bound and an order of magnitude. Measure before you promise.
+# FLOPs predict what pruning does to processor time within five points, at batch 1. {cite:t}`michel2019` report much less from
+# theirs: about 2 % more throughput at batch 1, at most 17.5 % at 16 or more (table 4, section 4.3; a transcript was read,
+# UNCONFIRMED). The bound leaves out what starting each kernel takes. So a time from this page is a bound and an order of
+# magnitude. Measure before you promise.
 
 # %% [markdown]
 # ## 7 A tool
@@ -330,7 +332,13 @@ check("A.2", texts_at_once, exercises.finds_the_largest_batch)
 # ## 8 Three orders
 #
 # The same width, length, budget and machine, and three times another limit that binds. A **plan** is a dictionary of what you
-# change; all else stays as the order starts. `apply.judge` tells you what a plan needs. Here are the orders as they start:
+# change; all else stays as the order starts. `apply.judge("A", {"batch": 4})` tells you what a plan for order A needs.
+#
+# :::{div} predict
+# **Predict.** Read the three orders below. For each: which part of the memory will be the largest, and which limit binds?
+# :::
+#
+# Here they are as they start:
 
 # %%
 for name in apply.ORDERS:
@@ -350,7 +358,7 @@ for name in apply.ORDERS:
 # 8 texts of 512 tokens and takes at most 0.7 s. No head may go if anything else can.*
 #
 # A step may run its texts in several batches and add up the gradients: `"batch": 4` runs two batches of four. The states
-# are then read twice, the operations stay the same.
+# are then read twice, the operations stay the same. (The figure has the time of one batch.)
 #
 # ::::{div} exercise
 # **Exercise A.3** · difficulty 3/5 · about 8 minutes · needs parts 4 and 8
@@ -416,8 +424,8 @@ check("A.4", plan_b, exercises.decodes_within_limits)
 # ### Order C
 #
 # *BERT-base, as it is trained, reads one text in at most 15 ms. You may prune heads and columns of the feed-forward network,
-# in every layer alike. At least 4 heads and 1,536 columns stay (in multiples of 64), because nobody has measured the model
-# beyond that. Remove no more than you must.*
+# in every layer alike. At least 4 heads and 1,536 columns stay (in multiples of 64), because nobody has measured the
+# quality beyond that. Remove no more than you must.*
 #
 # ::::{div} exercise
 # **Exercise A.5** · difficulty 3/5 · about 7 minutes · needs parts 6 and 8

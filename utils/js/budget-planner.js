@@ -294,7 +294,7 @@ BudgetPlanner.style = `
   button { background: none; border: 0; padding: 0; text-align: left; min-height: 26px; cursor: pointer; text-decoration: underline dotted; text-underline-offset: .2em; }
   b, td, output { font-variant-numeric: tabular-nums; }
   @container (max-width: 21rem) {
-    .row { grid-template-columns: 6.6em minmax(3em, 1fr) 6.2em; gap: .35em; }
+    .row { grid-template-columns: 7em minmax(3em, 1fr) 6.2em; gap: .35em; }
     th, td { padding-left: .4em; }
   }`;
 if (!customElements.get("budget-planner")) customElements.define("budget-planner", BudgetPlanner);
