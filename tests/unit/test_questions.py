@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import difflib
-import functools
-import json
 import re
 from collections import Counter
 from statistics import mean
 
 import pytest
 import yaml
+from stated_numbers import numbers, of_chapter, of_claims
 
-from utils import claims
 from utils.questions import BANK, INSIGHTS, questions, read
 
 ROOT = BANK.parent.parent
@@ -130,42 +128,10 @@ def test_extreme_words_are_no_mark_of_a_wrong_option():
 # ---- facts
 
 
-def numbers(text: str) -> set[str]:
-    """Numbers of a text as they are written, without separators; small whole numbers do not count."""
-    text = re.sub(r"10\^\{[^}]*\}|[A-Za-zΣ]_\{?\w+\}?", " ", text)
-    found = {number.replace(",", "").rstrip(".") for number in re.findall(r"\d[\d,.]*", text)}
-    return {number for number in found if not number.isdigit() or int(number) > 12}
-
-
-def ledger_text(question) -> str:
-    """What the ledger says on the claims of a question, without numbers that are unconfirmed."""
-    insights = claims.load()["insights"]
-    lines = []
-    for insight in insights:
-        for claim in insight["claims"]:
-            if claim["id"] in question.rests:
-                lines += [claim["note"], claim["correction"]]
-                lines += [f"{n['what']} {n['value']}" for n in claim.get("numbers", []) if not n.get("unconfirmed")]
-    return " ".join(map(str, lines))
-
-
-@functools.cache
-def chapter_numbers(chapter: str | None) -> set[str]:
-    """Numbers in the text and the outputs of a chapter."""
-    if chapter is None:
-        return set()
-    notebook = json.loads((ROOT / "chapters" / f"{chapter}.ipynb").read_text("utf8"))
-    texts = ["".join(cell["source"]) for cell in notebook["cells"]]
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            texts += ["".join(output.get("text", "")), "".join(output.get("data", {}).get("text/plain", ""))]
-    return numbers("\n".join(texts))
-
-
 @NAMED
 def test_its_numbers_stand_in_the_ledger_or_the_chapter_or_are_its_own(question):
     texts = [question.text, *(text for option in question.options for text in (option.text, option.feedback))]
-    known = numbers(ledger_text(question)) | chapter_numbers(question.chapter) | numbers(" ".join(question.own))
+    known = of_claims(question.rests) | of_chapter(question.chapter) | numbers(" ".join(question.own))
     used = set().union(*map(numbers, texts))
     assert used <= known, f"{sorted(used - known)}: neither in the ledger, nor in the chapter, nor its own"
     written = " ".join(texts)

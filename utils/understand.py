@@ -1,0 +1,223 @@
+"""The assessment "Understand": what it asks (data/understand.yaml), how it is shown, and when its goal is reached.
+
+Sentences of a talk, findings with their controls, and for every insight an explanation: points to choose from, what
+full marks need, a model answer and typical errors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from utils import claims
+from utils.claims import MEASURED, Display
+from utils.elements import rich, table
+
+CONTENT = Path(__file__).parent.parent / "data" / "understand.yaml"
+GOAL = (1, 2, 3, 5, 7)  # asymmetry, routing, pruning, low rank, rank collapse
+CRITERIA = ("mechanism", "evidence", "limit", "source")
+FULL, ENOUGH = 2, 6  # points a criterion; points of 8 with which an explanation counts as correct
+LETTERS = "abcdefgh"
+BLOCKS = ("reasons", "sentences", "controls", "findings", "explanations")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a talk, its verdict and reason. ``reasons``: read by who gives another; ``also``: accepted."""
+
+    insight: int
+    text: str
+    verdict: str
+    reason: str
+    why: str
+    reasons: Mapping[str, str]
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding, what is asked about it, and the name of the control that answers."""
+
+    insight: int
+    text: str
+    asked: str
+    control: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A statement that belongs into an explanation (``needed``: what would be missing) or does not (``wrong``: why)."""
+
+    text: str
+    needed: str = ""
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a full explanation of an insight is. ``full``: what full marks need, by criterion."""
+
+    insight: int
+    title: str
+    points: tuple[Point, ...]
+    full: Mapping[str, str]
+    answer: str
+    errors: tuple[str, ...]
+    rests: tuple[str, ...]
+    own: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Letters of the points that belong into it."""
+        return "".join(LETTERS[i] for i, point in enumerate(self.points) if point.needed)
+
+
+@functools.cache
+def _content() -> dict:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return checked(yaml.load(CONTENT.read_text("utf8"), Loader=loader))
+
+
+def checked(content: dict) -> dict:
+    """The content. Raises ValueError for unknown reasons, controls, verdicts, and for a point that says two things."""
+    if missing := [block for block in BLOCKS if not content.get(block)]:
+        raise ValueError(f"the content lacks {', '.join(missing)}")
+    for entry in content["sentences"]:
+        named = [entry["reason"], *entry.get("also", []), *entry["reasons"]]
+        if unknown := [name for name in named if name not in content["reasons"]]:
+            raise ValueError(f"sentence {entry['insight']}: no reason is called {unknown[0]!r}")
+        if entry["verdict"] not in MEASURED:
+            raise ValueError(f"sentence {entry['insight']}: {entry['verdict']!r} is no verdict")
+    for entry in content["findings"]:
+        if entry["control"] not in content["controls"]:
+            raise ValueError(f"finding {entry['insight']}: no control is called {entry['control']!r}")
+    for entry in content["explanations"]:
+        if tuple(entry["full"]) != CRITERIA:
+            raise ValueError(f"insight {entry['insight']}: full marks are said for {', '.join(CRITERIA)}")
+        for letter, point in zip(LETTERS, entry["points"], strict=False):
+            if ("needed" in point) == ("wrong" in point):
+                raise ValueError(f"insight {entry['insight']}, point {letter}: say needed or wrong, one of them")
+    return content
+
+
+def reasons() -> dict[str, str]:
+    """Name of a reason → what it says of a sentence."""
+    return dict(_content()["reasons"])
+
+
+def sentences() -> dict[int, Sentence]:
+    """Number of an insight → the sentence on it."""
+    return {e["insight"]: Sentence(**e | {"also": tuple(e.get("also", ()))}) for e in _content()["sentences"]}
+
+
+def controls() -> dict[str, str]:
+    """Name of a control → what it is."""
+    return {name: entry["text"] for name, entry in _content()["controls"].items()}
+
+
+def shown_by(control: str) -> str:
+    """What a control shows."""
+    return _content()["controls"][control]["shows"]
+
+
+def findings() -> dict[int, Finding]:
+    """Number of an insight → the finding on it."""
+    return {entry["insight"]: Finding(**entry) for entry in _content()["findings"]}
+
+
+@functools.cache
+def explanations() -> dict[int, Explanation]:
+    """Number of an insight → what a full explanation of it is."""
+    titles = {entry["id"]: entry["title"] for entry in claims.load()["insights"]}
+    return {entry["insight"]: _explanation(entry, titles[entry["insight"]]) for entry in _content()["explanations"]}
+
+
+def _explanation(entry: dict, title: str) -> Explanation:
+    lists = {field: tuple(entry.get(field, ())) for field in ("errors", "rests", "own")}
+    points = tuple(Point(**point) for point in entry["points"])
+    return Explanation(entry["insight"], title, points, entry["full"], entry["answer"].strip(), **lists)
+
+
+# ---- what the page shows
+
+
+def talk() -> Display:
+    """The sentences of the talk, the verdicts and the reasons."""
+    rows = [[str(number), each.text] for number, each in sentences().items()]
+    codes = [[f'"{name}"', text] for name, text in reasons().items()]
+    verdicts = ", ".join(f'"{name}"' for name in MEASURED)
+    html = _table(["", "sentence"], rows) + f"<p>Verdicts: {verdicts}.</p>" + _table(["reason", "meaning"], codes)
+    lines = [" ".join(row) for row in rows] + [f"verdicts: {verdicts}"] + [": ".join(row) for row in codes]
+    return Display(f'<section aria-label="Eleven sentences of a talk">{html}</section>', "\n".join(lines))
+
+
+def evidence() -> Display:
+    """The findings, what is asked about each, and the controls to choose from."""
+    rows = [[str(number), each.text, each.asked] for number, each in findings().items()]
+    named = [[f'"{name}"', text] for name, text in controls().items()]
+    html = _table(["", "found", "asked"], rows) + _table(["control", "what it is"], named)
+    lines = [" ".join((row[0], row[1], f"Asked: {row[2]}.")) for row in rows] + [": ".join(row) for row in named]
+    return Display(f'<section aria-label="Findings and controls">{html}</section>', "\n".join(lines))
+
+
+def points() -> Display:
+    """All points to choose from, insight by insight."""
+    parts, lines = [], []
+    for number, each in explanations().items():
+        texts = [(letter, point.text) for letter, point in zip(LETTERS, each.points, strict=False)]
+        items = "".join(f"<li>{rich(text)}</li>" for _, text in texts)
+        parts.append(f'<p><strong>{number} · {rich(each.title)}</strong></p><ol type="a">{items}</ol>')
+        lines += [f"{number} · {each.title}", *(f"  {letter}. {text}" for letter, text in texts)]
+    return Display(f'<section aria-label="Points">{"".join(parts)}</section>', "\n".join(lines))
+
+
+def answers() -> Display:
+    """Model answer, what full marks need, and typical errors of each insight, folded."""
+    parts, lines = [], []
+    for number, each in explanations().items():
+        needs = "".join(f"<li><em>{name}:</em> {rich(each.full[name])}</li>" for name in CRITERIA)
+        errors = "".join(f"<li>{rich(error)}</li>" for error in each.errors)
+        parts.append(
+            f"<details><summary>{number} · {rich(each.title)}</summary><p>{rich(each.answer)}</p>"
+            f"<p>Two points each for:</p><ul>{needs}</ul><p>Typical errors:</p><ul>{errors}</ul></details>"
+        )
+        lines += [f"{number} · {each.title}", each.answer, *(f"  {name}: {each.full[name]}" for name in CRITERIA)]
+        lines += [f"  error: {error}" for error in each.errors]
+    return Display(f'<section aria-label="Model answers">{"".join(parts)}</section>', "\n".join(lines))
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as ``utils.elements.table`` writes it, with the marks of its texts read."""
+    made = table(columns, [["§"] * len(columns) for _ in rows])
+    for text in (rich(cell) for row in rows for cell in row):
+        made = made.replace("§", text, 1)
+    return made
+
+
+# ---- whether the goal is reached
+
+
+def result(scores: Mapping[int, Sequence[int]]) -> pd.DataFrame:
+    """Points of each explained insight, and whether it counts as correct; ``attrs["reached"]`` says it of the goal.
+
+    scores: number of an insight → points for mechanism, evidence, limit and source, 0 to 2 each. Correct are 6 of 8
+    points with the mechanism not at 0. Reached: the five of the goal are correct. Raises ValueError for other points.
+    """
+    rows = []
+    for number, given in scores.items():
+        if number not in explanations():
+            raise ValueError(f"insight {number!r} is not there: choose 1 to 11")
+        fair = isinstance(given, Sequence) and len(given) == len(CRITERIA) and set(given) <= set(range(FULL + 1))
+        if not fair:
+            raise ValueError(f"insight {number}: {given!r} are no four marks from 0 to {FULL} ({', '.join(CRITERIA)})")
+        total = sum(given)
+        rows.append([number, *given, total, total >= ENOUGH and given[0] > 0])
+    found = pd.DataFrame(rows, columns=["insight", *CRITERIA, "points", "correct"]).set_index("insight")
+    found.attrs["missing"] = [n for n in GOAL if n not in found.index or not found.correct[n]]
+    found.attrs["reached"] = not found.attrs["missing"]
+    return found
