@@ -75,13 +75,13 @@ def topics() -> TextTask:
 def bag_of_words(task: TextTask) -> float:
     """Test accuracy of logistic regression on tf–idf weighted words of the training sentences: no network at all.
 
-    Its penalty (1, 0.1 or 0.01, inverse of ``C``) is chosen on the validation sentences.
+    Its penalty (1 or 0.1, inverse of ``C``) is chosen on the validation sentences.
     """
     part = {name: getattr(task, name).tolist() for name in ("train", "validation", "test")}
     texts = {name: [task.texts[i] for i in rows] for name, rows in part.items()}
     labels = {name: task.labels[rows].numpy() for name, rows in part.items()}
     models = [
-        make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=c, max_iter=2000)) for c in (1, 10, 100)
+        make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=c, max_iter=2000)) for c in (1, 10)
     ]
     fitted = [model.fit(texts["train"], labels["train"]) for model in models]
     best = max(fitted, key=lambda model: model.score(texts["validation"], labels["validation"]))

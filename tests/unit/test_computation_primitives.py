@@ -16,37 +16,40 @@ from utils.sweeps import sweep
 
 
 def examples_at(sizes, accuracies, target):
-    found = results.examples_needed(sizes, accuracies, target)
-    return None if math.isinf(found) else found
+    return results.examples_needed(sizes, accuracies, target)
 
 
 def linear(sizes, accuracies, target):
     i = next((i for i, a in enumerate(accuracies) if a >= target), None)
     if i is None:
-        return None
+        return math.inf
     share = (target - accuracies[i - 1]) / (accuracies[i] - accuracies[i - 1])
     return sizes[i - 1] + share * (sizes[i] - sizes[i - 1])
 
 
 WRONG = [
     (graded.reads_across, linear, "rises with log n"),
-    (graded.reads_across, lambda s, a, t: next((n for n, x in zip(s, a, strict=True) if x >= t), None), "next size"),
+    (
+        graded.reads_across,
+        lambda s, a, t: next((n for n, x in zip(s, a, strict=True) if x >= t), math.inf),
+        "next size",
+    ),
     (graded.reads_across, lambda s, a, t: [n for n, x in zip(s, a, strict=True) if x < t][-1], "last size below"),
-    (graded.reads_across, lambda s, a, t: math.log(examples_at(s, a, t) or 1), "go back to examples"),
-    (graded.reads_across, lambda s, a, t: examples_at(s, a, t) or s[-1], "never reached"),
+    (graded.reads_across, lambda s, a, t: math.log(examples_at(s, a, t)), "go back to examples"),
+    (graded.reads_across, lambda s, a, t: min(examples_at(s, a, t), s[-1]), "never reached"),
     (graded.counts_adapters, lambda n, m, w, r: n * m * w * w, "LoRA trains A and B"),
     (graded.counts_adapters, lambda n, m, w, r: n * m * r * w, "both trained"),
     (graded.counts_adapters, lambda n, m, w, r: n * 2 * r * w, "each matrix"),
     (graded.counts_adapters, lambda n, m, w, r: m * 2 * r * w, "every layer"),
     (graded.finds_d90, lambda a, f: min(d for d in a if a[d] >= 0.9 * max(a.values())), "not of the best d"),
-    (graded.finds_d90, lambda a, f: min((d for d in a if a[d] >= 0.9), default=None), "not an accuracy of 0.9"),
-    (graded.finds_d90, lambda a, f: min((d for d in a if a[d] >= f), default=None), "need not reach all"),
-    (graded.finds_d90, lambda a, f: next((d for d in a if a[d] >= 0.9 * f), None), "need not be sorted"),
+    (graded.finds_d90, lambda a, f: min((d for d in a if a[d] >= 0.9), default=math.inf), "not an accuracy of 0.9"),
+    (graded.finds_d90, lambda a, f: min((d for d in a if a[d] >= f), default=math.inf), "need not reach all"),
+    (graded.finds_d90, lambda a, f: next((d for d in a if a[d] >= 0.9 * f), math.inf), "need not be sorted"),
 ]
 
 
 def d90(accuracies, full):
-    return min((d for d in accuracies if accuracies[d] >= 0.9 * full), default=None)
+    return min((d for d in accuracies if accuracies[d] >= 0.9 * full), default=math.inf)
 
 
 def test_right_answers_pass():
@@ -94,7 +97,7 @@ def test_stored_runs_are_about_the_shipped_model_and_of_one_rate_a_setting(name)
 @pytest.mark.parametrize(
     ("name", "script", "where"),
     [
-        ("topic_tuning", topic_tuning, {"rung": "LoRA", "examples": 10}),
+        ("topic_tuning", topic_tuning, {"rung": "LoRA", "examples": 40}),
         ("intrinsic_dimension", intrinsic_dimension, {"rung": "d = 100", "body": "pretrained"}),
         ("transplants", transplants, {"body": "words, Q, K, V", "task": "topics"}),
         ("computation_primitives", computation_primitives, {"rung": "+ positions", "examples": 50}),
