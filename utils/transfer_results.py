@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 
 from utils.sweeps import sweep_table
@@ -55,8 +57,28 @@ def summary(table: pd.DataFrame, by: list[str], value: str = "test") -> pd.DataF
 
 def with_spread(table: pd.DataFrame, by: list[str], value: str = "test") -> pd.Series:
     """The same as words: "0.91 (0.90 to 0.93)", mean and range over seeds."""
-    found = summary(table, by, value)
-    return found.apply(lambda row: f"{row['mean']:.2f} ({row['lowest']:.2f} to {row['highest']:.2f})", axis=1)
+    return summary(table, by, value).apply(_in_words, axis=1)
+
+
+def _in_words(row: pd.Series) -> str:
+    return f"{row['mean']:.2f} ({row['lowest']:.2f} to {row['highest']:.2f})"
+
+
+def by_body(settings: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
+    """Test accuracies at the best rate in words, a row a setting, a column a body; one seed gives a number alone.
+
+    settings: name → conditions as in ``runs``, without ``body``.
+    """
+    rows = {}
+    for name, where in settings.items():
+        found = summary(tuned(runs(**where)), ["body"])
+        rows[name] = found.apply(lambda row: _in_words(row) if row["seeds"] > 1 else f"{row['mean']:.2f}", axis=1)
+    return pd.DataFrame(rows).T
+
+
+def first_above(curve: Sequence[float], level: float = 0.95, every: int = 25) -> str:
+    """Steps until a curve, one value after every ``every`` steps, is first above ``level``: "75", or "never"."""
+    return next((str(every * n) for n, value in enumerate(curve, start=1) if value > level), "never")
 
 
 def by_seed(**where: object) -> pd.Series:

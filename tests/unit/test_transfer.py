@@ -147,6 +147,21 @@ def test_the_sweep_is_about_minilm_and_has_each_setting_with_three_seeds():
     assert not [s for s in expected if tuple(s[name] for name in script.KEY) not in known]
 
 
+def test_settings_stand_in_rows_and_bodies_in_columns():
+    alone = {"rung": "LayerNorm alone"}
+    found = transfer_results.by_body({"best": alone, "slow": alone | {"learning_rate": 1e-3}})
+    one = transfer_results.runs(**alone, body="random", learning_rate=1e-3)["test"].item()
+    assert found.loc["slow", "random"] == f"{one:.2f}" and set(found.columns) == {"pretrained", "random"}
+    three = transfer_results.by_seed(**alone, body="pretrained")
+    assert found.loc["best", "pretrained"].startswith(f"{three.mean():.2f} (") and len(three) == 3
+
+
+def test_a_curve_is_first_above_a_level_after_a_number_of_steps():
+    assert transfer_results.first_above([0.5, 0.95, 0.96, 0.9]) == "75"
+    assert transfer_results.first_above([0.5, 0.6], level=0.55, every=10) == "20"
+    assert transfer_results.first_above([0.5, 0.6]) == "never"
+
+
 def test_no_stored_cell_of_the_ladder_has_a_better_rate_that_was_given_up():
     """What seed 0 found better at a finer rate, the other seeds have tried, too."""
     for rung in (*transfer.LADDER, "LayerNorm alone", "input and output", "everything"):
