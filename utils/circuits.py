@@ -48,10 +48,10 @@ def effects_by_role(model: TinyModel, texts: int = 48, segment: int = 18, seed: 
     """What the last token of a text rests on, and where two layers look for it, by the role of an earlier token.
 
     A text is a segment of different tokens, twice; the last token is to be predicted at the place before it. Each token
-    up to there is replaced, alone, by a random one; "effect" is the fall of the log-probability of the right token, in
-    nats. "layer 0", "layer 1" and "rollout" (skip share ½) are amounts of attention from that place, mean over heads.
-    Rows: the answer (behind the earlier copy of the place's token), that earlier copy, the token itself, and the mean
-    of all others. Raises ValueError for a segment that does not fit twice.
+    up to there is replaced, alone, by a random one (1 in 64 times the same); "effect" is the fall of the
+    log-probability of the right token, in nats. "layer 0", "layer 1" and "rollout" (skip share ½) are amounts of
+    attention from that place, mean over heads. Rows: the answer (behind the earlier copy of the place's token), that
+    earlier copy, the token itself, and the mean of all others. Raises ValueError for a segment that does not fit twice.
     """
     if not 3 <= segment <= LENGTH // 2:
         raise ValueError(f"a segment must have 3 to {LENGTH // 2} tokens, got {segment}")

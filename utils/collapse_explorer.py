@@ -57,7 +57,7 @@ def plane(states: Tensor) -> np.ndarray:
     """Tokens as points: (layers + 1, n, width) → (layers + 1, n, 2), in float32.
 
     The two principal axes of what tells tokens apart, turned so that each layer lies as the one before, and scaled so
-    that the root mean square distance from the middle is the residual ‖X − 1x̄ᵀ‖ / ‖X‖. The middle is the mean token.
+    that the root mean square distance from the middle is the residual ‖X − 1x̄‖ / ‖X‖, with x̄ the mean row: the middle.
     """
     found, before = [], None
     for state in states.double():

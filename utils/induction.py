@@ -92,8 +92,8 @@ def repeats(batch: int = 32, length: int = LENGTH) -> Callable[[torch.Generator]
     """A function that draws texts with a generator: a random segment of 8 to 20 tokens, repeated to ``length``.
 
     {"input_ids": (batch, length), "scored": (batch, length − 1), true where the next token can be known}: those from
-    the second token of the second copy on. The first token of a copy cannot be known, as lengths are random: with one
-    fixed length the model could copy by distance and would need no induction.
+    the second token of the second copy on. The first token of the second copy cannot be known, as lengths are random:
+    with one fixed length the model could copy by distance and would need no induction.
     """
     if not SEGMENT[1] < length <= LENGTH:
         raise ValueError(f"a text must have {SEGMENT[1] + 1} to {LENGTH} tokens, got {length}")

@@ -19,9 +19,9 @@ def mutual_information(one: Tensor, other: Tensor, correction: bool = False) -> 
     """Mutual information of two label sequences (N,), in nats, from their joint counts.
 
     The plug-in estimate H(A) + H(B) − H(A, B). It is never below 0 and biased upwards: for independent labels it is
-    (a − 1)(b − 1)/2N on average, with a and b the numbers of labels. correction: Miller and Madow's, which adds
-    (labels seen − 1)/2N to each entropy; the result can be below 0. Null model: ``shuffled_information``.
-    Raises TypeError or ValueError for labels that are not whole numbers or not of one length.
+    about (a − 1)(b − 1)/2N on average, with a and b the numbers of labels, if N is large beside ab. correction: Miller
+    and Madow's, which adds (labels seen − 1)/2N to each entropy; the result can be below 0. Null model:
+    ``shuffled_information``. Raises TypeError or ValueError for labels that are not whole numbers or not of one length.
     """
     one, other = _labels(one, "one"), _labels(other, "other")
     if len(one) != len(other):

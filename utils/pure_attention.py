@@ -51,9 +51,10 @@ def log_distance(deviation: Tensor) -> Tensor:
 def bound(layer: nn.Module, radius: float) -> float:
     """An upper bound for what pure attention leaves of the distance between tokens, in one layer.
 
-    radius: greatest length of a row of X − 1x̄ᵀ. Returns what it is at most after the layer: the sum over heads of
-    2 ‖W_V W_O‖ · radius · (e^s − 1) with s = 2 radius² ‖W_Q W_Kᵀ‖ / √d_h and spectral norms. Where s is small this is
-    cubic in the radius. Derived in chapter 7; the theorem of Dong et al. 2021 has the same form, with other norms.
+    radius: greatest length of a row of X − 1x̄, with x̄ the mean row. Returns what it is at most after the layer: the
+    sum over heads of 2 ‖W_V W_O‖ · radius · (e^s − 1) with s = 2 radius² ‖W_Q W_Kᵀ‖ / √d_h and spectral norms. Where s
+    is small this is cubic in the radius. Derived in chapter 7; the theorem of Dong et al. 2021 has the same form, with
+    other norms.
     """
     own, dense = layer.attention.self, layer.attention.output.dense
     size = own.attention_head_size

@@ -45,7 +45,7 @@ def shared_stack(layers: int, value: Tensor, *, scores: float = 1.0) -> BertMode
     """Equal layers of one head: W_Q = scores · 1, W_K = W_O = 1, W_V = ``value``, no biases.
 
     value: (width, width), acting on rows from the right. Rows of LayerNorm have length √width, so the score of a row
-    with itself is scores · √width.
+    with itself is scores · √width. The MLPs are an unseeded draw: leave them out (``states(…, mlp=False)``).
     """
     if value.ndim != 2 or value.shape[0] != value.shape[1]:
         raise ValueError(f"value must be a square matrix (width, width), got the shape {tuple(value.shape)}")

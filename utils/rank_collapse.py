@@ -120,12 +120,12 @@ def share(part: Tensor, whole: Tensor) -> Tensor:
 
 
 def apart(hidden: Tensor) -> Tensor:
-    """What tells tokens apart, X − 1x̄ᵀ with x̄ the mean row: (…, n, width) → the same shape."""
+    """What tells tokens apart, X − 1x̄ with x̄ the mean row: (…, n, width) → the same shape."""
     return hidden - hidden.mean(-2, keepdim=True)
 
 
 def distance(hidden: Tensor) -> Tensor:
-    """‖X − 1x̄ᵀ‖, the distance to identical rows before it is divided by ‖X‖: (…, n, width) → (…)."""
+    """‖X − 1x̄‖, the distance to identical rows before it is divided by ‖X‖: (…, n, width) → (…)."""
     return torch.linalg.matrix_norm(apart(hidden))
 
 

@@ -17,8 +17,8 @@ def losses_without(
 ) -> dict[str, float]:
     """Nats a target token: "all heads", "in this order" (the first ``out`` taken away), "at random" (mean of draws).
 
-    pairs: (source, target). order: heads, the ones to go first in front. Raises ValueError if ``out`` is not from 1 to
-    the number of heads in the order.
+    "random, least" and "random, greatest" are the ends of the draws. pairs: (source, target). order: heads, the ones to
+    go first in front. Raises ValueError if ``out`` is not from 1 to the number of heads in the order.
     """
     if not 1 <= out <= len(order):
         raise ValueError(f"out must be from 1 to {len(order)}, the heads in the order, got {out}")
@@ -30,4 +30,5 @@ def losses_without(
 
     chosen = [torch.randperm(len(order), generator=torch.Generator().manual_seed(seed))[:out] for seed in range(draws)]
     random = [loss([order[i] for i in each]) for each in chosen]
-    return {"all heads": loss([]), "in this order": loss(order[:out]), "at random": sum(random) / draws}
+    found = {"all heads": loss([]), "in this order": loss(order[:out]), "at random": sum(random) / draws}
+    return found | {"random, least": min(random), "random, greatest": max(random)}

@@ -82,7 +82,9 @@ def test_losses_without_heads_are_those_of_gates(make):
     gates.flatten()[:5] = 0
     with torch.no_grad(), gated(model, {"encoder": gates}):
         assert found["in this order"] == pytest.approx(float(model(**source, labels=labels).loss), abs=1e-5)
-    assert len({round(each, 4) for each in found.values()}) == 3
+    assert len({round(each, 4) for each in found.values()}) == 5
+    draws = [found["random, least"], found["random, greatest"]]
+    assert found["at random"] == pytest.approx(sum(draws) / 2) and draws[0] < draws[1]
     with pytest.raises(ValueError, match="from 1 to 12"):
         losses_without(model, tokenizer, pairs, order, out=13)
 
