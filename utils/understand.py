@@ -16,7 +16,7 @@ import yaml
 
 from utils import claims
 from utils.claims import MEASURED, Display
-from utils.elements import rich, table
+from utils.elements import rich
 
 CONTENT = Path(__file__).parent.parent / "data" / "understand.yaml"
 GOAL = (1, 2, 3, 5, 7)  # asymmetry, routing, pruning, low rank, rank collapse
@@ -148,21 +148,33 @@ def _explanation(entry: dict, title: str) -> Explanation:
 
 def talk() -> Display:
     """The sentences of the talk, the verdicts and the reasons."""
-    rows = [[str(number), each.text] for number, each in sentences().items()]
-    codes = [[f'"{name}"', text] for name, text in reasons().items()]
     verdicts = ", ".join(f'"{name}"' for name in MEASURED)
-    html = _table(["", "sentence"], rows) + f"<p>Verdicts: {verdicts}.</p>" + _table(["reason", "meaning"], codes)
-    lines = [" ".join(row) for row in rows] + [f"verdicts: {verdicts}"] + [": ".join(row) for row in codes]
+    html = _numbered({n: rich(each.text) for n, each in sentences().items()})
+    html += f"<p>Verdicts: {verdicts}. Reasons:</p>{_named(reasons())}"
+    lines = [f"{number}. {each.text}" for number, each in sentences().items()]
+    lines += [f"Verdicts: {verdicts}. Reasons:", *(f'"{name}": {text}' for name, text in reasons().items())]
     return Display(f'<section aria-label="Eleven sentences of a talk">{html}</section>', "\n".join(lines))
 
 
 def evidence() -> Display:
     """The findings, what is asked about each, and the controls to choose from."""
-    rows = [[str(number), each.text, each.asked] for number, each in findings().items()]
-    named = [[f'"{name}"', text] for name, text in controls().items()]
-    html = _table(["", "found", "asked"], rows) + _table(["control", "what it is"], named)
-    lines = [" ".join((row[0], row[1], f"Asked: {row[2]}.")) for row in rows] + [": ".join(row) for row in named]
+    html = _numbered({n: f"{rich(each.text)} <em>Asked: {each.asked}.</em>" for n, each in findings().items()})
+    html += f"<p>Controls:</p>{_named(controls())}"
+    lines = [f"{number}. {each.text} Asked: {each.asked}." for number, each in findings().items()]
+    lines += ["Controls:", *(f'"{name}": {text}' for name, text in controls().items())]
     return Display(f'<section aria-label="Findings and controls">{html}</section>', "\n".join(lines))
+
+
+def _numbered(items: Mapping[int, str]) -> str:
+    """A list of HTML texts with the numbers of their insights."""
+    rows = (f'<li value="{number}">{text}</li>' for number, text in items.items())
+    return f"<ol>{''.join(rows)}</ol>"
+
+
+def _named(items: Mapping[str, str]) -> str:
+    """A list of names, as they are typed, and what they mean."""
+    rows = (f'<li><strong>"{name}"</strong>: {rich(text)}</li>' for name, text in items.items())
+    return f"<ul>{''.join(rows)}</ul>"
 
 
 def points() -> Display:
@@ -189,14 +201,6 @@ def answers() -> Display:
         lines += [f"{number} · {each.title}", each.answer, *(f"  {name}: {each.full[name]}" for name in CRITERIA)]
         lines += [f"  error: {error}" for error in each.errors]
     return Display(f'<section aria-label="Model answers">{"".join(parts)}</section>', "\n".join(lines))
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as ``utils.elements.table`` writes it, with the marks of its texts read."""
-    made = table(columns, [["§"] * len(columns) for _ in rows])
-    for text in (rich(cell) for row in rows for cell in row):
-        made = made.replace("§", text, 1)
-    return made
 
 
 # ---- whether the goal is reached

@@ -2,7 +2,7 @@
 # # Assessment: Understand
 #
 # You get slides of a talk, tables and figures, and explain what is behind them: in fifty questions, in three exercises, and
-# in your own words. Half of the slides are wrong. Which half you are not told.
+# in your own words. Some of what the slides say holds, much of it does not, and you are not told which.
 
 # %%
 import pandas as pd
@@ -186,7 +186,7 @@ check("U.2", beside, exercises.chooses_controls)
 # One head with random numbers, 12 tokens. The asymmetry of a matrix is the length of its antisymmetric part, relative to the
 # whole: 0 if it is symmetric.
 
-# %%
+# %% tags=["hide-input"]
 generator = torch.Generator().manual_seed(2)
 shapes = [(12, 32), (32, 8), (32, 8)]
 hidden, w_q, other = (torch.randn(s, generator=generator) for s in shapes)
@@ -207,7 +207,7 @@ table.round(2).abs()
 # > **Slide (Schlag et al., 2021).** Heads do not attend to different parts of the input. Each head preserves almost all
 # > information; they differ in how they combine it. So sparse attention is possible.
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-understand-probes", "caption": "Share of tokens that a linear probe names right, by layer of MiniLM: from what the attention reads (384 numbers), and from the output of one head (mean and range of heads and splits)."}, "image": {"alt": "Two lines over layers 0 to 5. The residual stream stays near 1. One head lies near 0.3 and falls to 0.1, with a wide band."}}
+# %% tags=["hide-input"] mystnb={"figure": {"name": "fig-understand-probes", "caption": "Share of tokens that a linear probe names right, by layer of MiniLM: from what the attention reads (384 numbers), and from the output of one head (mean and range of heads and splits)."}, "image": {"alt": "Two lines over layers 0 to 5. The residual stream stays near 1. One head lies near 0.3 and falls to 0.1, with a wide band."}}
 probes = sweep_table("probes").query("model == 'trained' and offset == 0")
 lines = {}
 for name, what in {"residual stream": "residual", "one head": "head"}.items():
@@ -226,7 +226,7 @@ plots.layers(lines, y="accuracy", title=title);
 #
 # Our translator, BLEU on its test sentences:
 
-# %%
+# %% tags=["hide-input"]
 gates = pd.DataFrame(sweep("translator_gates")["gates"])
 choices = pd.DataFrame(sweep("translator_choices")["choices"])
 untuned = pd.json_normalize(choices.before.tolist()).bleu
@@ -245,7 +245,7 @@ table.assign(BLEU=table.BLEU.astype(float).round(1))
 # > **Slide (Michel et al., 2019).** Encoder self-attention: redundant, easily pruned. Cross-attention: aligns source and
 # > target, more than 60 % cannot be removed. Decoder self-attention: enforces the order of generation (does the masking).
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-understand-types", "caption": "BLEU of our translator when a growing share of the heads of one type is taken out, those with the smallest importance first. Nothing is trained again."}, "image": {"alt": "Three falling lines from 35 BLEU. Up to 40 percent of the heads they lie close together. At 70 percent encoder and decoder have 27, cross-attention 9."}}
+# %% tags=["hide-input"] mystnb={"figure": {"name": "fig-understand-types", "caption": "BLEU of our translator when a growing share of the heads of one type is taken out, those with the smallest importance first. Nothing is trained again."}, "image": {"alt": "Three falling lines from 35 BLEU. Up to 40 percent of the heads they lie close together. At 70 percent encoder and decoder have 27, cross-attention 9."}}
 curves = pd.DataFrame(sweep("translator_heads")["curves"])
 ranked = curves[(curves.order == "absolute") & (curves.kind != "all")]
 bleu = ranked.pivot(index="fraction", columns="kind", values="bleu")
@@ -263,7 +263,7 @@ ax.set_title("Taking heads out, one type at a time");
 # > the information, the other 640 can be ignored. So $O(n^2)$ becomes $O(128\,n)$. In code: `K_proj = K @ W_proj`, of shape
 # > (n, 128).
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-understand-spectra", "caption": "Attention maps of one text of 512 tokens: share of the sum of singular values in the first 128, one dot a head, bar: mean of the layer. Line: 90 %."}, "image": {"alt": "Six strips of dots for layers 0 to 5 between 0.37 and 0.99. The last layer lies near 0.98, the others spread around 0.8."}}
+# %% tags=["hide-input"] mystnb={"figure": {"name": "fig-understand-spectra", "caption": "Attention maps of one text of 512 tokens: share of the sum of singular values in the first 128, one dot a head, bar: mean of the layer. Line: 90 %."}, "image": {"alt": "Six strips of dots for layers 0 to 5 between 0.37 and 0.99. The last layer lies near 0.98, the others spread around 0.8."}}
 spectra = pd.DataFrame(sweep("low_rank")["spectra"])
 one_text = spectra[spectra.text == 0]
 groups = {f"layer {row.layer}": row.share_1 for row in one_text.itertuples()}
@@ -281,7 +281,7 @@ plots.strips(groups, x=label, title=title, reference=0.9);
 #
 # $n$ pairs of random keys of width 64 and random values. Relative squared error of what is read back; reading nothing costs 1.
 
-# %%
+# %% tags=["hide-input"]
 rows = {}
 for n in (32, 64, 128, 512):
     keys = torch.randn(8, n, 64, generator=generator)
@@ -301,7 +301,7 @@ table.round(1)
 # > **Slide (Dong et al., 2021).** Stacked attention converges to rank 1: $\operatorname{rank} \propto e^{-cn}$ after $n$
 # > layers, near rank 1 at depth 8. Skip connection: required. MLP: required, restores dimensions. LayerNorm: useless.
 
-# %% tags=["claim"] mystnb={"figure": {"name": "fig-understand-collapse", "caption": "MiniLM on 16 texts of 128 tokens, whole and with a part cut out: residual, the distance of all tokens to their mean row relative to the size of the state (0: all tokens are the same row). Mean over texts."}, "image": {"alt": "Three lines over 0 to 6 layers passed, from near 1. The whole model stays near 0.9, the one without MLP above 0.7. Without the skip connection the line falls to 0 by layer 3 or 4."}}
+# %% tags=["hide-input"] mystnb={"figure": {"name": "fig-understand-collapse", "caption": "MiniLM on 16 texts of 128 tokens, whole and with a part cut out: residual, the distance of all tokens to their mean row relative to the size of the state (0: all tokens are the same row). Mean over texts."}, "image": {"alt": "Three lines over 0 to 6 layers passed, from near 1. The whole model stays near 0.9, the one without MLP above 0.7. Without the skip connection the line falls to 0 by layer 3 or 4."}}
 parts = pd.DataFrame(sweep("rank_collapse")["combinations"])
 parts = parts[parts.weights == "trained"].set_index(["skip", "mlp", "norm"])
 cuts = {"whole": (True, True, True), "no MLP": (True, False, True)}
@@ -336,7 +336,7 @@ ax.set_xlabel("layers passed");
 #
 # One layer of width 768 with 12 heads, counted:
 
-# %%
+# %% tags=["hide-input"]
 width, n_heads = 768, 12
 lengths = pd.Index([512, 4096, 65536], name="n")
 counts = pd.DataFrame(index=lengths)
@@ -355,7 +355,7 @@ counts
 #
 # All our runs: which head of layer 0 looks back most after training, for six initialisations (rows), four orders of texts:
 
-# %%
+# %% tags=["hide-input"]
 runs = pd.DataFrame(sweep("open_questions")["grid"])
 runs["winner"] = runs.previous.map(lambda scores: scores.index(max(scores)))
 winners = runs.pivot(index="init", columns="order", values="winner")
