@@ -17,9 +17,10 @@ from utils import lab3, lab3_optional, plots
 from utils import pruned_retrieval as pr
 from utils import pruning_costs as pc
 from utils.corpora import translation_pairs
-from utils.encoder_decoder import pair_batches, token_losses
+from utils.encoder_decoder import pair_batches, text_losses, token_losses
 from utils.exercises import check
 from utils.heads import ablated, gated
+from utils.importance import importance
 from utils.lab3_widget import pruning_box
 from utils.models import load, untrained
 from utils.pruning import order_by, prune, random_order
@@ -318,6 +319,43 @@ def iterative(rank, total, rounds):
 check("L3.3", iterative, lab3.ranks_again)
 
 # %% [markdown]
+# Does it pay? Half of the translator's 96 heads go by absolute score: in one shot, or in four rounds of twelve.
+#
+# :::{div} predict
+# **Predict.** By how much does the loss differ between the two: less than 0.05 nats a token, about 0.1, or 0.2 and more?
+# :::
+
+# %%
+rank_on = pair_batches(pieces, translation_pairs("validation")[:60])
+
+
+def ranked(gone):
+    """What is left of the translator, the least important first."""
+    small = prune(translator, gone) if gone else translator
+    return order_by(importance(small, rank_on, text_losses), "absolute")
+
+
+again = []
+for target in (12, 24, 36, 48):
+    again += ranked(again)[: target - len(again)]
+ways = {"one-shot": ranked([]), "iterative": again}
+ways |= {f"random {seed}": random_order(translator, seed) for seed in range(3)}
+
+# %% tags=["claim"]
+judge = pair_batches(pieces, translation_pairs("test")[:120])
+halved = {"all heads": token_losses(translator, judge).mean}
+for name, heads in ways.items():
+    with ablated(translator, heads[:48]):
+        halved[name] = token_losses(translator, judge).mean
+random_losses = [halved[f"random {seed}"] for seed in range(3)]
+assert halved["iterative"] < halved["one-shot"] - 0.1
+assert halved["iterative"] < min(random_losses)
+{name: round(loss, 1) for name, loss in halved.items()}
+
+# %% [markdown]
+# Four rankings for one, and the loss is 0.2 nats lower. In one shot nearly all heads of the encoder go, because each of them
+# alone can be spared. Ranked again, the last ones of a layer rise.
+#
 # :::{div} speaker-notes
 # 7 minutes with the exercise. Ask before part 5: who bets on greedy? Vote by hands. The figure answers it.
 # :::
@@ -363,7 +401,9 @@ table.sort_index(ascending=False).round(2).T
 # and more than every random draw. (At 36 heads one draw of five did better: luck is that large.) *Signed*, which predicted
 # single removals best, does no better than *absolute*. It answers another question: what does the loss do when *one* head
 # goes? Fisher asks how far the embedding moves, and when dozens of heads go at once, staying close to the old embedding is
-# the safer aim.
+# the safer aim. *Greedy* minimised the loss itself, without each head in turn, on 24 pairs with eight heads a round. At 18
+# heads it is no better than a random draw: it has learned its 24 pairs. *Gates, tuned* even beat the whole model with 52
+# heads, and not with 21. But they change all weights, on 150 pairs with their answers: part of that is training for the task.
 #
 # Now the other end. With **no head at all** the model still finds 0.57. Attention brings 7 points of recall here, and six
 # random heads bring less than none: all five draws lie below. Search among short texts is nearly a matter of which words
@@ -520,11 +560,11 @@ figure.suptitle(
 )
 gap = curves.groupby(["order", "kept"])[list(columns)].mean()
 gap = (gap["mixed recall@1"] - gap["recall@1"]).unstack()
-assert gap[36].min() > -0.02 and gap[0].max() < -0.05
+assert gap[36].min() > -0.04 and gap[0].max() < -0.05
 
 # %% [markdown]
 # The cosine to the old vectors has fallen to 0.7 or 0.8, and nothing is lost: with half of the heads, queries in the *old* index
-# find as much as in a rebuilt one, or a little more, by every order. The old passages were embedded by the whole model; the
+# find as much as in a rebuilt one, within 4 points by every order. The old passages were embedded by the whole model; the
 # short query suffers less. So the cheapest plan may be to **prune only the encoder of queries** and leave the index alone.
 #
 # It ends between 18 and 6 heads. Without any head the old index finds 0.50 and a rebuilt one 0.57: now the two models
@@ -621,7 +661,7 @@ assert gain.min() > 0.05
 table.round(2)
 
 # %% [markdown]
-# (recall@1 and cosine of passages with 18 heads, before and after; *random* is the mean of its draws.) Every choice moves
+# (recall@1 and cosine of passages with 18 heads, before and after; *random* is the mean of three draws.) Every choice moves
 # nearer to the old vectors. Random and absolute choices gain 5 points of recall, and Fisher, which had lost nothing, gains
 # nothing: 0.64 and 0.62 are the same within the interval. So a short tuning makes up for most of a poor choice. It was so on
 # the translator, too: after the same 500 steps, 10 of 48 encoder heads give BLEU 30.9 by gates, 30.2 by importance, 29.4 signed and

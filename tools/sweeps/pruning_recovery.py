@@ -28,7 +28,7 @@ from utils.sweeps import sweep
 NAME = "pruning_recovery"
 STEPS, RATE, TEXTS = 40, 1e-4, 12  # of the distillation; texts a batch
 KEPT, SEEDS = 18, 3  # heads that are left, random orders
-PENALTIES, GATE_STEPS, GATE_PAIRS, GATE_RATE = (0.01,), 40, 8, 5e-5
+PENALTIES, GATE_STEPS, GATE_PAIRS, GATE_RATE = (0.01, 0.04), 40, 8, 5e-5
 
 
 def choices(model: nn.Module) -> Iterator[tuple[str, int | None, list[Head]]]:
