@@ -588,8 +588,8 @@ print("test, seed 0, by rate\n", known.round(2).to_string(), sep="")
 
 # %% [markdown]
 # All curves still rise, and nothing here needs more than the hint that the majority of the strings gives. At rate 0.001, tried with one
-# seed, the pretrained body has 0.65; no run reaches 0.73 (printed). The paper reports 100 % (UNCONFIRMED) for its pretrained body, with longer strings (5 of 1,000 bits), an endless stream of examples and far
-# more steps. So this is a limit of what a short run shows, not a refutation. It also shows how *not* to argue: "0.6 is above
+# seed, the pretrained body has 0.65; no run reaches 0.73 (printed). The paper reports 100 % (UNCONFIRMED) for its
+# pretrained body, with longer strings (5 of 1,000 bits), an endless stream of examples and far more steps. So this is a limit of what a short run shows, not a refutation. It also shows how *not* to argue: "0.6 is above
 # chance" would have passed for retrieval, had the linear model not been there.
 #
 # ## Since 2021
@@ -598,8 +598,7 @@ print("test, seed 0, by rate\n", known.round(2).to_string(), sep="")
 #   With tuned rates pretrained models match or beat training from scratch on all their tasks, but only if the *whole* model is tuned.
 #   (In the table above ListOps is 1.3 lower and CIFAR-10 0.1; they seem to count this as a match.)
 # - {cite:t}`lu2022` themselves report what the note drops: tuning attention, too, can diverge at the one rate used (MNIST
-#   89.0 %, CIFAR-10 47.7 %), and tuning the feed-forward blocks gives 76.6 % on CIFAR-10; both together 93.1 % and 32.9 %; the
-#   feed-forward blocks and the last attention 80.0 % on CIFAR-10 (transcripts, UNCONFIRMED).
+#   89.0 %, CIFAR-10 47.7 %), and tuning the feed-forward blocks gives 76.6 % on CIFAR-10 (transcripts, UNCONFIRMED).
 # - {cite:t}`zhao2024` tune LayerNorm to make language models multimodal; connector, embeddings and head are trained, too (abstract or
 #   transcript, not noted which; also for the next line).
 # - Time series: {cite:t}`zhou2023` argue for a frozen language model as a body, {cite:t}`tan2024` against.
