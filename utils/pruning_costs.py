@@ -173,6 +173,6 @@ def plans() -> pd.DataFrame:
         "ms of one text": latency(kept, 1),
         "rebuilt": rows["recall@1"],
         "old index": rows["mixed recall@1"],
-        "change": [f"{low:.2f} to {high:.2f}" for low, high in rows["change"]],
+        "change": [f"{round(low, 2) + 0.0:.2f} to {round(high, 2) + 0.0:.2f}" for low, high in rows["change"]],
     }
     return pd.DataFrame(found)

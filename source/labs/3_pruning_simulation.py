@@ -350,11 +350,13 @@ for name, heads in ways.items():
 random_losses = [halved[f"random {seed}"] for seed in range(3)]
 assert halved["iterative"] < halved["one-shot"] - 0.1
 assert halved["iterative"] < min(random_losses)
+count = {k: sum(h.kind == "encoder" for h in v[:48]) for k, v in ways.items()}
+print("of 48 encoder heads go:", count)
 {name: round(loss, 1) for name, loss in halved.items()}
 
 # %% [markdown]
-# Four rankings for one, and the loss is 0.2 nats lower. In one shot nearly all heads of the encoder go, because each of them
-# alone can be spared. Ranked again, the last ones of a layer rise.
+# Four rankings for one, and the loss is 0.2 nats lower. In one shot 44 of the encoder's 48 heads go, because each of them alone
+# can be spared. Ranked again, those that are left have become important, and 36 go.
 #
 # :::{div} speaker-notes
 # 7 minutes with the exercise. Ask before part 5: who bets on greedy? Vote by hands. The figure answers it.
