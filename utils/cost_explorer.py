@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
-from math import log10
+from math import ceil, log10
 
 from utils import planner
 from utils.elements import Figure, rich, table
@@ -26,8 +26,8 @@ def costs(architecture: Architecture, n: int) -> dict[str, float]:
 
     entries: scores a head. projections, ffn, scores: operations of one layer; share: that of scores in their sum.
     crossover: the n at which the share is a half. score_bytes: the scores of one layer, all heads; flash_bytes: what
-    flash attention keeps instead when it trains. kv_bytes: keys and values of one layer. eager, flash: bytes live at
-    the peak of a layer's forward pass.
+    flash attention keeps instead when it trains (float32; all other bytes are of numbers of ``BYTES``). kv_bytes: keys
+    and values of one layer. eager, flash: bytes live at the peak of a layer's forward pass.
     """
     a = replace(architecture, positions=0, output="none")
     work = planner.layer_flops(a, n)
@@ -99,14 +99,31 @@ def _picture(architecture: Architecture, n: int) -> str:
     """Operations of the parts in n and in n² over n, logarithmic axes, as a data URI."""
     found = [costs(architecture, each) for each in LENGTHS]
     series = {"#686f7a": [c["projections"] + c["ffn"] for c in found], "#0c428d": [c["scores"] for c in found]}
+    names = {"#686f7a": "in n", "#0c428d": "in n²"}
     low, high = (f(log10(v) for values in series.values() for v in values) for f in (min, max))
-    across = [10 + 340 * log10(each / LENGTHS[0]) / log10(LENGTHS[-1] / LENGTHS[0]) for each in LENGTHS]
-    body = '<rect width="360" height="180" fill="#fff"/><path d="M10 4V170H356" fill="none" stroke="#686f7a"/>'
+    left, right, top, bottom = 46, 316, 8, 160
+    across = [left + (right - left) * log10(each / LENGTHS[0]) / log10(LENGTHS[-1] / LENGTHS[0]) for each in LENGTHS]
+    body = (
+        f'<rect width="360" height="190" fill="#fff"/><path d="M{left} 4V{bottom}H356" fill="none" stroke="#686f7a"/>'
+    )
     for shade, values in series.items():
-        heights = (170 - 160 * (log10(v) - low) / (high - low) for v in values)
+        heights = [bottom - (bottom - top) * (log10(v) - low) / (high - low) for v in values]
         points = " ".join(f"{x:.0f},{y:.0f}" for x, y in zip(across, heights, strict=True))
         body += f'<polyline points="{points}" fill="none" stroke="{shade}" stroke-width="2"/>'
+        body += _words(right + 4, heights[-1] + 4, names[shade], fill=shade)
+    for power in range(ceil(low), int(high) + 1, 2):
+        y = bottom - (bottom - top) * (power - low) / (high - low)
+        body += _words(left - 4, y + 4, amount(10**power).strip(), anchor="end")
+    for each in (512, 4096, 32768):
+        body += _words(across[LENGTHS.index(each)], bottom + 13, f"{each:,}", anchor="middle")
+    body += _words(356, bottom + 27, "tokens n; vertical: FLOPs of a layer", anchor="end")
     at = across[LENGTHS.index(n)]
-    body += f'<path d="M{at:.0f} 4V170" stroke="#1c2430" stroke-dasharray="3 3"/>'
-    svg = f'<svg xmlns="{SVG}" width="360" height="180">{body}</svg>'
+    body += f'<path d="M{at:.0f} 4V{bottom}" stroke="#1c2430" stroke-dasharray="3 3"/>'
+    svg = f'<svg xmlns="{SVG}" width="360" height="190">{body}</svg>'
     return data_uri(svg.encode(), "image/svg+xml")
+
+
+def _words(x: float, y: float, text: str, *, anchor: str = "start", fill: str = "#686f7a") -> str:
+    """A label of the picture."""
+    style = 'font-family="sans-serif" font-size="11"'
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" fill="{fill}" {style}>{escape(text)}</text>'

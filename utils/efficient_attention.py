@@ -7,9 +7,14 @@ projection is in ``utils.low_rank``, feature maps in ``utils.fast_weights``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+Way = Callable[[Tensor, Tensor, Tensor], Tensor]  # queries, keys, values → outputs
 
 
 def eager(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -85,13 +90,18 @@ def from_features(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 
 def directions(m: int, d: int, seed: int = 0) -> Tensor:
-    """Random directions (m, d) for ``positive_features``: orthogonal within each block of d, of Gaussian lengths."""
+    """Random directions (m, d) for ``positive_features``: each a Gaussian vector, orthogonal within each block of d.
+
+    QR alone would favour some directions: it leaves the signs of R's diagonal to its algorithm, and only with them made
+    positive is Q uniform. Source: Mezzadri 2007 (math-ph/0609050).
+    """
     if m < 1 or d < 1:
         raise ValueError(f"m and d must be at least 1, got {m} and {d}")
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(2, -(-m // d), d, d, generator=generator)
-    turned = torch.linalg.qr(drawn[0]).Q * drawn[1].norm(dim=-1, keepdim=True)
-    return turned.flatten(0, 1)[:m]
+    q, r = torch.linalg.qr(drawn[0])
+    q = q * r.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+    return (q * drawn[1].norm(dim=-1, keepdim=True)).flatten(0, 1)[:m]
 
 
 def positive_features(x: Tensor, w: Tensor) -> Tensor:
@@ -119,6 +129,28 @@ def performer(queries: Tensor, keys: Tensor, values: Tensor, w: Tensor) -> Tenso
     return from_features(*shifted, values)
 
 
+def uniform(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """The null model: ignores queries and keys, each output is the mean of the values (..., n, d_head)."""
+    return values.mean(-2, keepdim=True).expand_as(values)
+
+
+def masked(allowed: Tensor) -> Way:
+    """The way to attend that computes all scores and uses those under one mask (n, n)."""
+    return partial(scaled_dot_product_attention, attn_mask=allowed)
+
+
 def error(found: Tensor, exact: Tensor) -> Tensor:
     """Relative error of outputs of a head, ‖found − exact‖ / ‖exact‖: (..., n, d_head) → (...)."""
     return (found - exact).norm(dim=(-2, -1)) / exact.norm(dim=(-2, -1))
+
+
+def errors(ways: Mapping[str, Way], layers: Sequence[tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
+    """Relative error of each head under each way, a mean over texts: name → (layers · heads,).
+
+    layers: queries, keys and values (texts, heads, n, d_head) of each layer, as of ``low_rank.heads_of_text``.
+    """
+    exact = [eager(*layer) for layer in layers]
+    return {
+        name: torch.cat([error(way(*each), right).mean(0) for each, right in zip(layers, exact, strict=True)])
+        for name, way in ways.items()
+    }

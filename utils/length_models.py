@@ -128,7 +128,8 @@ class TinyLanguageModel(nn.Module):
     def forward(self, ids: Tensor, window: int | None = None) -> Tensor:
         """Loss of each next character in nats: ids (batch, n + 1) → (batch, n).
 
-        window: a query sees itself and the window − 1 places before it, in every layer; all places before it if None.
+        window: a query sees itself and the window − 1 places before it, in every layer (two layers together reach
+        2 · window − 1 characters); all places before it if None.
         """
         n = ids.shape[1] - 1
         x = self.embedding(ids[:, :-1])
@@ -150,6 +151,16 @@ def corpus(held_out: int = 73, size: int = 64) -> tuple[Tensor, Tensor]:
     letters = alphabet(texts[:-held_out], size)
     train, test = (encode("\n".join(part), letters) for part in (texts[:-held_out], texts[-held_out:]))
     return train, test
+
+
+def bigram_loss(train: Tensor, test: Tensor, size: int = 64, add: float = 0.1) -> float:
+    """Mean loss in nats of the next character of ``test`` by counts of pairs in ``train``, ``add`` added to each count.
+
+    The null model without positions and with one character of context. train, test: codes below ``size``.
+    """
+    pairs = torch.bincount(train[:-1] * size + train[1:], minlength=size**2).view(size, size) + add
+    logs = (pairs / pairs.sum(1, keepdim=True)).double().log()
+    return float(-logs[test[:-1], test[1:]].mean())
 
 
 def mean_loss(losses: Tensor, _batch: dict) -> Tensor:

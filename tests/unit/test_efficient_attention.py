@@ -87,6 +87,26 @@ def test_directions_are_orthogonal_within_a_block_and_of_gaussian_length():
     assert float(ea.directions(16 * 200, 16).square().sum(1).mean()) == pytest.approx(16, rel=0.05)
 
 
+def test_directions_are_uniform_so_that_the_estimate_has_no_bias():
+    """The mean of each number is 0 and the mean product of features is e^(q·k/√d): what QR alone gets wrong."""
+    drawn = torch.stack([ea.directions(8, 8, seed) for seed in range(2000)]).double()
+    assert (drawn.mean(0) * 2000**0.5).abs().max() < 4.5  # in standard errors; of 64 numbers
+    assert float(drawn.diagonal(dim1=1, dim2=2).mean()) == pytest.approx(0, abs=0.04)
+    x, y = torch.randn(2, 8, generator=torch.Generator().manual_seed(3), dtype=torch.float64) * 0.5
+    features = [ea.positive_features(torch.stack([x, y]), w) for w in drawn]
+    each = torch.stack([one @ other for one, other in features])
+    gap = float(each.mean()) - math.exp(float(x @ y) / 8**0.5)
+    assert abs(gap) < 4 * float(each.std()) / 2000**0.5
+
+
+def test_errors_of_ways_are_means_over_texts_of_each_head():
+    layers = [cost.draw(30, heads=3, d_head=4, seed=seed).expand(3, 2, 3, 30, 4) for seed in range(2)]
+    found = ea.errors({"uniform": ea.uniform, "all": ea.masked(torch.ones(30, 30, dtype=torch.bool))}, layers)
+    assert found["uniform"].shape == (6,) and found["all"].max() < 1e-5
+    q, k, v = layers[1]
+    assert found["uniform"][4] == pytest.approx(float(ea.error(ea.uniform(q, k, v), sdpa(q, k, v))[0, 1]), rel=1e-4)
+
+
 def test_the_linformer_that_is_timed_is_that_of_chapter_5():
     q, k, v = draw(200)
     (timed,) = cost.methods(200, names=("Linformer",)).values()

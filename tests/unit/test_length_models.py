@@ -145,6 +145,11 @@ def test_a_run_of_the_sweep_comes_out_again_in_short():
     assert all(row["whole"][3] < found[0] - 0.2 for row in stored)
 
 
+def test_a_table_of_bigrams_by_hand():
+    train, test = torch.tensor([0, 1, 0, 1, 0, 0]), torch.tensor([0, 1, 0])
+    assert lm.bigram_loss(train, test, size=2, add=0) == pytest.approx(-(math.log(2 / 3) + math.log(1)) / 2)
+
+
 def test_the_sweep_of_costs_is_about_these_methods():
     stored = sweep("attention_cost")
     rows = {(row["method"], row["n"]): row for row in stored["methods"]}

@@ -1,10 +1,11 @@
 """Chapter 10: processor time and peak memory of seven ways to attend, and of a MiniLM-sized layer's other work.
 
-python -m tools.sweeps.attention_cost   2 to 3 minutes on one idle core; writes data/sweeps/attention_cost.json
+python -m tools.sweeps.attention_cost   about 1 minute on one idle core; writes data/sweeps/attention_cost.json
 
 Times: medians of processor time, methods in turns, one thread; ``load`` is what else the machine had to do. Bytes:
 counted by torch's record of allocations; ``resident`` is the growth of the resident memory of a child process (which
-does not import transformers), as a check. Inputs are random (seed 0): time does not depend on them.
+does not import transformers), as a check. ``kept``: the layer with an allocator that gives no memory back to the
+system, so that no call has to ask for new pages. Inputs are random (seed 0): time does not depend on them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 import torch
 
@@ -27,6 +29,8 @@ LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
 WIDTH, HEADS = 384, 12  # the layer, as MiniLM's
 LAYER_LENGTHS = LENGTHS[:-1]
 LONGEST = 65536
+KEPT_LENGTHS = (512, 1024, 2048)
+KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}  # glibc: what is freed stays with the process
 
 
 def rounds(n: int) -> int:
@@ -47,28 +51,36 @@ def ways() -> list[dict]:
     return rows
 
 
-def layer() -> list[dict]:
-    """A row a length: seconds of the work that is linear in n, and of the attention of 12 heads, eager and fused."""
-    rows = []
-    for n in LAYER_LENGTHS:
-        times = cost.processor_seconds(cost.layer_calls(n, width=WIDTH, heads=HEADS), rounds(n))
-        rows.append({"n": n} | {name: float(f"{t:.3g}") for name, t in times.items()})
-        print(rows[-1], flush=True)
-    return rows
+def layer(n: int) -> dict:
+    """Seconds of the work that is linear in n, and of the attention of 12 heads, eager and fused.
+
+    pages: how many pages of memory the system hands out during one call of eager attention, 0 when it has kept them.
+    """
+    calls = cost.layer_calls(n, width=WIDTH, heads=HEADS)
+    times = cost.processor_seconds(calls, rounds(n))
+    before = getrusage(RUSAGE_SELF).ru_minflt
+    calls["eager"]()
+    row = {"n": n} | {name: float(f"{t:.3g}") for name, t in times.items()}
+    return row | {"pages": getrusage(RUSAGE_SELF).ru_minflt - before}
 
 
-def resident(method: str, n: int) -> float:
-    """Megabytes by which a child's peak of resident memory grows in one call; the inputs are there before."""
+def in_a_child(what: str, n: int, **environment: str) -> float | dict:
+    """What a process of its own prints, started with these variables."""
     done = subprocess.run(
-        [sys.executable, "-m", "tools.sweeps.attention_cost", method, str(n)],
+        [sys.executable, "-m", "tools.sweeps.attention_cost", what, str(n)],
         capture_output=True,
         text=True,
         check=True,
+        env=os.environ | environment,
     )
     return json.loads(done.stdout)
 
 
 def child(method: str, n: int) -> None:
+    """Print a row of ``layer``, or the megabytes by which the peak of resident memory grows in one call of a method."""
+    if method == "layer":
+        with torch.no_grad():
+            return print(json.dumps(layer(n)))
     (call,) = cost.methods(n, names=(method,)).values()
     inputs, small = cost.draw(n), cost.draw(256)
     with torch.no_grad():
@@ -106,10 +118,11 @@ def main() -> None:
     began, load = time.time(), os.getloadavg()[0]
     facts = {"seed": 0, "heads": 4, "d_head": 32, "reach": cost.REACH, "rank": cost.RANK, "features": cost.FEATURES}
     facts |= {"layer": {"width": WIDTH, "heads": HEADS}}
-    result = {"methods": ways(), "layer": layer(), "longest": longest()}
+    result = {"methods": ways(), "layer": [layer(n) for n in LAYER_LENGTHS], "longest": longest()}
+    result["kept"] = [in_a_child("layer", n, **KEEP) for n in KEPT_LENGTHS]
     others = [name for name in cost.METHODS if "mask" not in name]  # making a mask takes more than attending
     result["resident"] = [
-        {"method": name, "n": n, "megabytes": resident(name, n)} for name in others for n in (4096, 8192)
+        {"method": name, "n": n, "megabytes": in_a_child(name, n)} for name in others for n in (4096, 8192)
     ]
     facts |= {"load": [round(load, 1), round(os.getloadavg()[0], 1)], "processors": os.cpu_count()}
     facts |= {"wall_seconds": round(time.time() - began), "processor_seconds": round(time.process_time())}
