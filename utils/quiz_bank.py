@@ -61,8 +61,15 @@ def _entry(question: Question) -> dict:
         "insight": question.insight,
         "question": question.text,
         "several": question.several,
+        "place": _place(question),
         "options": options,
     }
+
+
+def _place(question: Question) -> str:
+    """Where the answer stands: claims of the ledger, and the section of a chapter."""
+    rests = f"Rests on {', '.join(question.rests)}"
+    return f"{rests}; chapter {question.insight}, “{question.section}”." if question.section else f"{rests}."
 
 
 def _fallback(bank: Sequence[Question], titles: Mapping[int, str], title: str) -> str:
@@ -80,5 +87,5 @@ def _item(question: Question) -> str:
     asked = rich(question.text) + (f" <em>{SEVERAL}</em>" if question.several else "")
     return (
         f'<li><p>{asked}</p><ol type="A">{texts}</ol>'
-        f'<details><summary>Answers</summary><ol type="A">{answers}</ol></details></li>'
+        f'<details><summary>Answers</summary><ol type="A">{answers}</ol><p>{rich(_place(question))}</p></details></li>'
     )

@@ -57,6 +57,7 @@ def test_a_wrong_answer_gets_its_own_feedback_and_a_second_try_does_not_change_t
         choose(seen, wrong)
         assert question.options[wrong].feedback[:20].split("_")[0] in seen.page.locator(STATUS).text_content()
         assert seen.page.locator("quiz-bank .feedback:visible").count() == 1
+        assert question.section in seen.page.locator("quiz-bank .place").inner_text()
         choose(seen, question.keys[0])
         text = seen.page.locator("quiz-bank .score").inner_text()
         assert "Right at the first try: 0 of 1." in text and "Look again at insight 1." in text

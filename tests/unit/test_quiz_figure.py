@@ -63,6 +63,8 @@ def test_the_element_gets_every_question_in_the_order_of_the_bank():
         assert [option["text"] for option in entry["options"]] == [option.text for option in question.options]
         assert [i for i, option in enumerate(entry["options"]) if option["correct"]] == list(question.keys)
         assert entry["several"] == question.several
+        assert all(claim in entry["place"] for claim in question.rests)
+        assert question.section is None or entry["place"].endswith(f"chapter {question.insight}, “{question.section}”.")
     assert [each["number"] for each in data["insights"]] == list(range(1, 12))
     assert data["insights"][0]["title"] == "Self-attention is not symmetric"
     assert data["groups"] == [{"name": "the five of the goal", "insights": [1, 2, 3, 5, 7]}]

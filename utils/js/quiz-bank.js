@@ -1,6 +1,6 @@
 // <quiz-bank>: many questions, one at a time, by insight; feedback on every option, a score, what to look at again.
 // data: { title, hint, groups: [{ name, insights }], insights: [{ number, title }],
-//         questions: [{ insight, question, several, options: [{ text, correct, feedback }] }] }
+//         questions: [{ insight, question, several, place, options: [{ text, correct, feedback }] }] }
 class QuizBank extends BookElement {
   build() {
     const { data } = this;
@@ -46,6 +46,7 @@ class QuizBank extends BookElement {
   form(card) {
     const { question, several, options } = card.question;
     card.button = el("button", { type: "submit", text: "Check", disabled: true });
+    card.place = el("p", { class: "muted place", hidden: true }, ...rich(card.question.place));
     card.all = el("button", { type: "button", text: "All feedback", hidden: true, onclick: () => this.reveal(card) });
     card.rows = options.map((option) => {
       const input = el("input", { type: several ? "checkbox" : "radio", name: "choice",
@@ -56,7 +57,7 @@ class QuizBank extends BookElement {
     });
     card.legend = el("legend", { tabindex: -1 }, ...rich(question), ...several ? [" ", el("em", { text: "Several are right." })] : []);
     return el("form", { onsubmit: (event) => { event.preventDefault(); this.check(card); } },
-      el("fieldset", {}, card.legend, ...card.rows), el("div", { class: "steps" }, card.button, card.all));
+      el("fieldset", {}, card.legend, ...card.rows), el("div", { class: "steps" }, card.button, card.all), card.place);
   }
 
   tell(row) {
@@ -74,7 +75,7 @@ class QuizBank extends BookElement {
     const missing = card.rows.filter((row) => row.option.correct && !row.input.checked).length;
     card.right = !wrong && !missing;
     card.first ??= card.right;
-    card.all.hidden = false;
+    card.all.hidden = card.place.hidden = false;
     const words = card.right ? "Right." : wrong ? "Not right yet." : "Right so far, and not all of them.";
     this.count(card.right || wrong ? "" : words);
     this.status.textContent = `${words} ${ticked.map((row) => row.verdict.textContent).join(" ")} ${this.score.textContent}`;
@@ -116,6 +117,7 @@ QuizBank.style = `
   button { padding: .25em 1em; min-height: 28px; border: 1px solid currentColor; border-radius: 4px; background: none; cursor: pointer; }
   button:disabled { color: var(--null); cursor: default; }
   button:not(:disabled):hover { background: color-mix(in srgb, var(--query) 9%, transparent); }
+  .place { margin: .5em 0 0 .4em; font-size: .93em; }
   .score { margin: .6em 0 0 .4em; min-height: 1.5em; }
   @media print { button, .where { display: none; } }`;
 if (!customElements.get("quiz-bank")) customElements.define("quiz-bank", QuizBank);
