@@ -41,7 +41,7 @@ claims.card(7)
 # You know matrix norms and what one Transformer layer computes ([prerequisites](../pages/prerequisites.md)). You will be able to
 #
 # - **derive** in four lines why attention alone is *cubic* in the distance between tokens, and name what breaks the law;
-# - **take apart** a trained encoder, part by part, and tell what skip, MLP and LayerNorm each do to the distance;
+# - **take apart** a trained encoder, part by part, and tell what skip, MLP and LayerNorm each do to the residual;
 # - **decompose** the output of a network into paths, exactly, and say how much the short ones carry;
 # - **judge** sentences such as "the rank falls like $e^{-cn}$", "the MLP is required" or "LayerNorm is useless".
 #
@@ -54,7 +54,7 @@ claims.card(7)
 # Attention replaces each token by an average of tokens. Averages of the same things are alike. Do it often enough, and nothing tells one token from
 # another. Below is one sentence in all-MiniLM-L6-v2: first as the model is, then with *only* its attention, no skip connection, no MLP, no LayerNorm.
 
-# %% mystnb={"figure": {"caption": "The tokens of one sentence before the first layer and after 1, 2 and 3 layers. Each point is a token; the middle is the mean token, and the size of the cloud is the residual, the distance to identical rows. With attention alone the cloud is gone after 3 layers.", "name": "fig-rank-cloud"}, "image": {"alt": "Two rows of four scatter plots. Top, the whole model: four clouds of about the same size. Bottom, attention alone: the first cloud is as large as above, the second smaller, the third a small heap in the middle, the fourth a single dot."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "The tokens of one sentence before the first layer and after 1, 2 and 3 layers. Each point is a token; the middle is the mean token, and the size of the cloud is the residual, the distance to identical rows relative to the length of all. With attention alone the cloud is gone after 3 layers.", "name": "fig-rank-cloud"}, "image": {"alt": "Two rows of four scatter plots. Top, the whole model: four clouds of about the same size. Bottom, attention alone: the first cloud is as large as above, the second smaller, the third a small heap in the middle, the fourth a single dot."}} tags=["claim"]
 model, tokenizer = load("minilm", dtype=torch.float64)
 sentence = tokenizer(passages(1)[0], truncation=True, max_length=26)["input_ids"]
 words = tokenizer.convert_ids_to_tokens(sentence)
@@ -336,7 +336,7 @@ shown = {n: (10 ** f.log10().mean(1)).tolist() for n, f in trained.items()}
 shown = pd.DataFrame(shown).T.rename_axis("layers passed")
 shown.map(lambda v: "< 1e-11" if v < 1e-11 else f"{v:.2g}")
 
-# %% mystnb={"figure": {"caption": "Residual by layers passed, mean (right: geometric) and range of 8 texts. Left: with the skip connection all four combinations keep tokens apart, best with LayerNorm. Right (logarithmic, not below 1e-12): without it all four collapse; MLP or LayerNorm delay that by a layer or two. Grey: MiniLM's shape with fresh weights, all parts or none.", "name": "fig-rank-parts"}, "image": {"alt": "Two panels over layers 0 to 6. Left, linear axis: four lines that start near 1 and end between 0.35 and 0.9, and a grey line near 0.8. Right, logarithmic axis: four lines that fall from 1 to below 1e-11 between layers 4 and 6, attention alone first, and a grey line that reaches it at layer 3."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Residual by layers passed, mean (right: geometric) and range of 8 texts. Left: with the skip connection all four stay above 0.3, highest with LayerNorm. Right (logarithmic, not below 1e-12): without it all four collapse; MLP or LayerNorm delay that by a layer or two. Grey: MiniLM's shape with fresh weights, all parts or none.", "name": "fig-rank-parts"}, "image": {"alt": "Two panels over layers 0 to 6. Left, linear axis: four lines that start near 1 and end between 0.35 and 0.9, and a grey line near 0.8. Right, logarithmic axis: four lines that fall from 1 to below 1e-11 between layers 4 and 6, attention alone first, and a grey line that reaches it at layer 3."}} tags=["claim"]
 with_skip = {n: each.T for n, each in trained.items() if "skip" in n}
 without = {n: each.T for n, each in trained.items() if "skip" not in n}
 assert min(float(each[:, 6].min()) for each in with_skip.values()) > 0.3
@@ -370,8 +370,8 @@ axes[1].set_title("Without: all collapse");
 # below $10^{-7}$ after five.
 #
 # **The MLP decides nothing.** It delays the fall where it is alone with attention (after three layers 0.012 instead of 0.0000024). Beside LayerNorm
-# it delays at first: after two layers all eight texts lie higher with it (0.27 instead of 0.14), after three and four layers half lie higher, half
-# lower. With a skip but no LayerNorm, tokens end *less* apart with it (0.35 instead of 0.51), with skip and LayerNorm more (0.88 instead of 0.73). It
+# it has no steady effect: after one layer seven of eight texts lie a little lower with it (0.74 instead of 0.75), after two all eight higher (0.27
+# instead of 0.14), after three and four half higher, half lower. With a skip but no LayerNorm, the residual ends *lower* with it (0.35 instead of 0.51), with skip and LayerNorm higher (0.88 instead of 0.73). It
 # neither rescues (MLP + LN collapses) nor is required (skip + LN). That answers C7.4, "the MLP restores dimensions". The paper's abstract credits
 # skip connections *and* MLPs with stopping the degeneration; but in its figures pretrained BERT without skip, LayerNorm kept, collapses by layer 4
 # with MLP and by layer 5 without {cite}`dong2021`. There, too, the MLP beside LayerNorm does not rescue.
@@ -383,7 +383,7 @@ axes[1].set_title("Without: all collapse");
 # has 0.88 at its end. Different models, and a residual above one half is no law.
 #
 # What does such **surgery** mean? These weights were trained with all parts. Take one out and every layer reads what it has never seen: the states
-# are out of distribution. The experiment shows what the *parts do to the distance*, not what a model trained without them would learn:
+# are out of distribution. The experiment shows what the *parts do to the residual*, not what a model trained without them would learn:
 # {cite:t}`wang2025` train attention with skip connections, and no MLP, to near GPT-2 (abstract or transcript).
 #
 # ## See it fall
@@ -568,7 +568,7 @@ for name, edit in edits.items():
 table = pd.Series(kept_apart).unstack().round(2).loc[[*edits]]
 table.rename_axis("residual at the end")
 
-# %% mystnb={"figure": {"caption": "How far the other tokens move, relative to their length, when one token of the text is changed: mean over texts and places. Without [CLS] and with rows rescaled they move clearly further; if the weight is not handed on, no further. Grey: every second ordinary token out, rescaled; in layers 1 to 4 that is 0.7 to 0.9 of the weight of [CLS], at the end about a third of the effect.", "name": "fig-rank-sinks"}, "image": {"alt": "Four lines over layers 0 to 6. Two lie on one another and rise slowly to 0.08 at layer 5, then to 0.17. The line without CLS and rescaled lies above them from layer 2 on and reaches 0.25. A grey line starts highest and ends between, at 0.20."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "How far the other tokens move, relative to their length, when one token of the text is changed: mean over texts and places. Without [CLS] and with rows rescaled they move clearly further; if the weight is not handed on, no further. Grey: every second ordinary token out, rescaled; in layers 1 to 4 that is 0.7 to 0.9 of the weight of [CLS], at the end about a third of the effect.", "name": "fig-rank-sinks"}, "image": {"alt": "Four lines over layers 0 to 6. Two lie on one another and rise slowly to 0.07 at layer 5, then to 0.17. The line without CLS and rescaled lies above them from layer 2 on and reaches 0.25. A grey line starts highest and ends between, at 0.20."}} tags=["claim"]
 states = rc.states(model, hidden)
 found = zip(model.encoder.layer, states, strict=False)
 found = [rc.maps(*each)[..., 1:-1, :].mean((0, 1, 2)) for each in found]
@@ -675,7 +675,7 @@ assert kept["LN, scores / 4"][2] > 0.99 and kept["LN, scores / 4"][32] < 1e-9
 #
 # :::{div} breaks
 # The derivation asked that all queries read the same keys. Give them different keys: a window of 8 or 2 tokens to each side, still attention alone: no
-# skip, no MLP, no LayerNorm. Our own test for the insight was: it is falsified if a stack without skip keeps its distance above 0.5, or if the slope is near 1.
+# skip, no MLP, no LayerNorm. Our own test for the insight was: it is falsified if a stack without skip keeps its residual above 0.5, or if the slope is near 1.
 # :::
 
 # %% mystnb={"figure": {"caption": "Attention alone, without skip connection, MLP and LayerNorm, by what a query may read: residual in MiniLM (left, 8 texts) and in random stacks of 96 layers (right, three stacks); geometric mean and range, not below 1e-12. A causal mask makes the fall exponential. A window slows it, the narrower the more.", "name": "fig-rank-masks"}, "image": {"alt": "Two log plots. Left, 6 layers: reading everything falls to the floor, 1e-12; causal ends near 0.2; windows of 8 and 2 stay near 0.55 and 0.8. Right, 96 layers: everything falls to the floor in 4 layers; causal falls in a straight line and reaches it near layer 45; the window of 8 sinks to 0.08 with a wide band, the window of 2 to 0.6."}} tags=["claim"]

@@ -3,7 +3,7 @@
 #
 # **The insight.** The note, the text of 2021 that this book checks, calls open why several heads help and what in them
 # is learned and what is chance. Part of that had an answer already, part has one now. Functions are learned, in our
-# small model within some fifty steps of training; *which* head takes a function differs from seed to seed. Whether
+# small model in a jump of some fifty steps; *which* head takes a function differs from seed to seed. Whether
 # attention explains an output depends on what you ask it to explain.
 
 # %% tags=["hide-input"]
@@ -90,7 +90,7 @@ plots.heatmap(
 # | $R$ | `scored`: queries whose next token can be known | a subset of n |
 #
 # The model has two layers of four heads, no feed-forward part, 64 dimensions, and one learned number for each head and
-# distance back as its only notion of order. The first token of the second copy cannot be known, so it is not scored.
+# distance back as its only notion of order beside the causal mask. The first token of the second copy cannot be known, so it is not scored.
 # Chance is 1/64.
 #
 # :::{div} predict
@@ -574,8 +574,8 @@ print(means.round(1) + 0.0)
 # with equally many heads in all, the one with several in each layer has fewer layers and trains more stably. Once the
 # deep one is made stable, it is reported to do better {cite}`liu2021`. One speaks for few, if the width is fixed: a
 # head of width $d_h$ cannot represent every map, because its scores have rank $d_h$ at most {cite}`bhojanapalli2020`
-# (both read: abstract or transcript). The tiny task lets us try. All variants have width 64, and those with 1, 4 and 8
-# heads have two layers, so the first result is not tested as it stands.
+# (both read: abstract or transcript). The tiny task lets us try. All variants have width 64, and 1, 4 and 8
+# heads are compared with two layers each, so the first result is not tested as it stands.
 #
 # :::{div} predict
 # **Predict.** One head of width 64 in each layer, instead of four of width 16: does the model find the task? And one
@@ -661,7 +661,7 @@ display(survives.round(2), tuned)
 # *66 %.* 31 of 48 are 64.6 %. Without training the loss goes from 1.3 to 1.4 if the least important heads go, and to
 # 1.6 if 31 go at random (three draws, 1.5 to 1.6). So many heads *can* be removed, at a price that depends on order,
 # model and training. With gates and training, penalty by penalty (table, cached, whole test set), 30 heads left cost
-# one BLEU point and 10 left nearly four, in one training each. Two more trainings, with the penalty of the latter and
+# one BLEU point and 10 left nearly four, against the same training with all 48 left, in one training each. Two more trainings, with the penalty of the latter and
 # half the steps, end at 29.8 with 11 heads left and at 31.4 with 14.
 #
 # ## Where this breaks
