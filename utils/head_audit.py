@@ -40,9 +40,9 @@ def passage_halves(n: int) -> list[Pair]:
 def stored_effects() -> dict[str, Tensor]:
     """What ``tools/sweeps/head_contribution.py`` kept: "docstrings/zero" → (heads, texts), as ``Effects.change``.
 
-    Corpora: docstrings, passages (halves), translation (first test pairs). Modes: zero, mean, resample-0, -1, -2. Heads
-    in the order of ``heads_of``. "docstrings/full" is the loss with all heads (texts,); "docstrings/places" and
-    "docstrings/full places" are the places of the right passages.
+    Corpora: docstrings, passages (halves), translation (first test pairs). Modes: zero; for docstrings mean, resample-0
+    and -1, too. Heads in the order of ``heads_of``. "docstrings/full" is the loss with all heads (texts,),
+    "docstrings/places" and "docstrings/full places" are the places of the right passages.
     """
     return {name: each.float() for name, each in load_file(FOLDER / "head_contribution.safetensors").items()}
 

@@ -34,9 +34,9 @@ from utils.search_index import search_batches, search_loss, text_batches
 from utils.sweeps import FOLDER
 
 NAME, TENSORS = "head_contribution", FOLDER / "head_contribution.safetensors"
-DRAWS = {"docstrings": 2, "translation": 1}  # of random outputs, for resample
-JUDGED = 100  # test pairs of the translator, and validation pairs as a reference
-DRAWN, TOP = 10, 5  # pairs of heads drawn of each sort, heads that are tried in all pairs
+DRAWS = 2  # of random outputs, for resample
+JUDGED = 100  # test pairs of the translator
+DRAWN, TOP = 8, 5  # pairs of heads drawn of each sort, heads that are tried in all pairs
 BATCH = 31  # pairs that compete for the scores
 
 
@@ -57,19 +57,8 @@ def search_parts(loaded) -> Iterator[tuple[str, Callable[[], Effects]]]:
     yield "docstrings/zero", part("docstrings", "zero")
     yield "passages/zero", part("passages", "zero")
     yield "docstrings/mean", part("docstrings", "mean")
-    for seed in range(DRAWS["docstrings"]):
+    for seed in range(DRAWS):
         yield f"docstrings/resample-{seed}", part("docstrings", "resample", seed)
-
-
-def translation_parts(loaded) -> Iterator[tuple[str, Callable[[], Effects]]]:
-    """(name, work) of every table of effects on the translation."""
-    test = pair_batches(loaded.tokenizer, translation_pairs("test")[:JUDGED])
-    reference = pair_batches(loaded.tokenizer, translation_pairs("validation")[:JUDGED])
-    yield "translation/zero", lambda: translation_effects(loaded.model, test)
-    yield "translation/mean", lambda: translation_effects(loaded.model, test, mode="mean", reference=reference)
-    for seed in range(DRAWS["translation"]):
-        options = {"mode": "resample", "reference": reference, "seed": seed}
-        yield f"translation/resample-{seed}", lambda o=options: translation_effects(loaded.model, test, **o)
 
 
 def stored() -> dict[str, torch.Tensor]:
@@ -87,17 +76,17 @@ def keep(name: str, found: Effects) -> None:
 
 
 def sets(heads: list[Head], effect: torch.Tensor) -> Iterator[tuple[str, list[Head]]]:
-    """(sort, heads to take out together): random pairs, all pairs of the heads that matter most, whole layers."""
+    """(sort, heads to take out together): whole layers, all pairs of the heads that matter most, random pairs."""
     generator = random.Random(0)
     every = list(combinations(heads, 2))
     same = [pair for pair in every if (pair[0].kind, pair[0].layer) == (pair[1].kind, pair[1].layer)]
     apart = [pair for pair in every if (pair[0].kind, pair[0].layer) != (pair[1].kind, pair[1].layer)]
     top = [heads[place] for place in sorted(effect.argsort(descending=True)[:TOP].tolist())]
-    for name, pairs in (("same layer", same), ("other layer", apart)):
-        yield from ((name, list(pair)) for pair in generator.sample(pairs, DRAWN))
-    yield from (("most useful", list(pair)) for pair in combinations(top, 2))
     for kind, layer in dict.fromkeys((head.kind, head.layer) for head in heads):
         yield "layer", [head for head in heads if (head.kind, head.layer) == (kind, layer)]
+    yield from (("most useful", list(pair)) for pair in combinations(top, 2))
+    for name, pairs in (("same layer", same), ("other layer", apart)):
+        yield from ((name, list(pair)) for pair in generator.sample(pairs, DRAWN))
 
 
 def together(losses: Callable, heads: list[Head], change: torch.Tensor, rows: list[dict]) -> Iterator[list[dict]]:
@@ -136,9 +125,12 @@ def main() -> None:
         with ablated(translator.model, out):
             return translation_losses(translator.model, test)
 
-    searches = [*search_parts(minilm)]
-    translations = list(translation_parts(translator))
-    effects([*searches[:3], translations[0]])
+    effects(
+        [
+            *search_parts(minilm),
+            ("translation/zero", lambda: translation_effects(translator.model, test)),
+        ]
+    )
     pairs = short_docstrings()
     sides = {
         "docstrings": (minilm.model, lambda out: search_losses(*minilm, pairs, out)),
@@ -149,7 +141,6 @@ def main() -> None:
         for rows in together(losses, heads_of(model), stored()[f"{corpus}/zero"], done):
             content[f"together, {corpus}"] = rows
             write(NAME, content)
-    effects([*translations, *searches])
 
 
 def effects(parts: list[tuple[str, Callable[[], Effects]]]) -> None:
