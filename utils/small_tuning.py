@@ -176,9 +176,12 @@ def solved(features: Tensor, task: TextTask) -> dict:
     return found | {"weight": torch.tensor(best.coef_).float(), "bias": torch.tensor(best.intercept_).float()}
 
 
-def solve_head(net: Reader, task: TextTask) -> float:
-    """Put the solved logistic regression into the head: where tuning starts. Returns its test accuracy."""
-    found = solved(sentence_features(net, task), task)
+def solve_head(net: Reader, task: TextTask, features: Tensor | None = None) -> float:
+    """Put the solved logistic regression into the head: where tuning starts. Returns its test accuracy.
+
+    features: ``sentence_features(net, task)``, if they are known already.
+    """
+    found = solved(sentence_features(net, task) if features is None else features, task)
     with torch.no_grad():
         net.output.weight.copy_(found["weight"])
         net.output.bias.copy_(found["bias"])

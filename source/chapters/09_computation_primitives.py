@@ -2,7 +2,7 @@
 # # Pretraining as computation primitives
 #
 # **The insight.** Pretraining on language can save examples. On text it does, many of them; on digits hardly any. What it
-# leaves in the weights works as a whole: query, key and value projections taken out of it are no ready-made parts.
+# leaves in the weights works as a whole: query, key and value projections, put into a random body, bring hardly anything.
 
 # %% tags=["hide-input"]
 import pandas as pd
@@ -33,10 +33,10 @@ claims.card(9)
 # - **read** a learning curve in two directions: accuracy gained at one size, and examples saved at one accuracy;
 # - **test** whether a group of weights is a "primitive" by transplanting it alone, and by leaving it out alone;
 # - **measure** an intrinsic dimension $d_{90}$ with a random projection, and say what it depends on;
-# - **write** LoRA in ten lines, and count what it trains for any model.
+# - **explain** what LoRA adds to a matrix, and count what it trains for any model.
 #
 # Reading takes about 30 minutes, running about half a minute. Cached (`data/sweeps/`): every training run, with several
-# seeds. Run live: the text task with frozen features, one transplant, one LoRA run, one projection.
+# seeds. Run live: the linear models, the text task with frozen features, one transplant, one short LoRA run.
 #
 # ## What "data-efficient" would mean
 #
@@ -57,7 +57,7 @@ claims.card(9)
 #
 # The task is that of insight 8: digits as four tokens. Four settings. **Frozen**, four groups trained (output, LayerNorm, input,
 # positions), with the pretrained body or with a random one of the same spread; **everything** trained, from the pretrained weights or from
-# those of a fresh model. 100 steps of 16 images, 3 seeds, two rates for each. (Both rates ran with seed 0; the better one on the validation images
+# those of a fresh model. 100 steps of 16 images, 3 seeds, two rates for each. (Both rates ran with seed 0; the one that was better there on the validation images
 # ran with the other seeds.) The 297 validation images also choose where training stops. With 50 training images that is a luxury which
 # every network here enjoys, and the linear model on pixels does not need.
 #
@@ -81,10 +81,14 @@ spread = with_spread(runs, ["kind", "examples"]).unstack().loc[names.values()]
 spread.loc["logistic regression on pixels"] = [
     f"{v:.2f}" for v in pixels.values()
 ]
-spread
-
-# %% mystnb={"figure": {"caption": "Learning curves on digits, rate chosen for each point, dots: three seeds. The two frozen curves lie on each other at every size. Pretraining helps the fully tuned model by about 0.04, at every size alike. A linear model on the pixels is above all of them.", "name": "fig-primitives-digits"}, "image": {"alt": "Five rising lines over 50, 200 and 1,000 images. Frozen bodies: 0.75, 0.87, 0.93 both. Everything, pretrained: 0.73, 0.90, 0.96; from scratch: 0.69, 0.88, 0.91. Dotted line of the linear model on pixels above them, from 0.81 to 0.97."}}
+display(spread)
 means = runs.groupby(["kind", "examples"])["test"].mean().unstack("kind")
+lead = means["frozen, pretrained"] - means["frozen, random"]
+tuned_lead = means["everything, pretrained"] - means["everything, from scratch"]
+leads = pd.DataFrame({"frozen": lead, "everything": tuned_lead})
+leads.T.round(2).rename_axis("pretrained minus random")
+
+# %% mystnb={"figure": {"caption": "Learning curves on digits, rate chosen for each point, dots: three seeds. The two frozen curves lie on each other at every size. The fully tuned model is better by 0.03 to 0.04 if it starts pretrained, at every size alike. A linear model on the pixels is above all of them.", "name": "fig-primitives-digits"}, "image": {"alt": "Five rising lines over 50, 200 and 1,000 images. Frozen bodies: 0.75, 0.87, 0.93 both. Everything, pretrained: 0.73, 0.90, 0.96; from scratch: 0.69, 0.88, 0.91. Dotted line of the linear model on pixels above them, from 0.81 to 0.97."}}
 shades = dict(
     zip(names.values(), ["C0", plots.colour("null"), "C1", "C2"], strict=True)
 )
@@ -95,30 +99,26 @@ for kind, shade in shades.items():
     own = runs[runs["kind"] == kind]
     ax.plot(own["examples"], own["test"], "o", color=shade, ms=3.5)
 ax.plot(pixels.keys(), pixels.values(), ":", color=plots.colour("text"))
-ax.annotate("pixels, linear", (60, 0.86))
+ax.annotate("pixels, linear", (52, 0.89))
 ax.set(xscale="log", xlabel="training images", ylabel="test accuracy")
 ax.set_xticks(sizes, sizes)
 ax.minorticks_off()
 ax.legend(frameon=False, loc="lower right")
 ax.set_title("On digits the frozen pretrained body saves no examples")
-lead = means["frozen, pretrained"] - means["frozen, random"]
-tuned_lead = means["everything, pretrained"] - means["everything, from scratch"]
 assert lead.abs().max() < 0.05  # parallel curves
 assert (means.max(axis=1) < pd.Series(pixels)).all()  # pixels win
 
-# %%
-leads = pd.DataFrame({"frozen": lead, "everything": tuned_lead})
-leads.T.round(2).rename_axis("pretrained minus random")
-
 # %% [markdown]
-# The prediction fails on digits. The two frozen curves are one: leads of 0.01, −0.01 and 0.00, within the spread. Pretraining does help the *fully tuned* model, by
-# about 0.04, at 50 images as at 1,000: parallel curves, a better start and no growing advantage. (Its rival starts from small random weights, as a fresh model does; the frozen one does not. So this lead may be partly
-# one of scale, as insight 8 found.) At 50 images the frozen bodies are a little better than full tuning, from 200 on they are worse. And the linear model on pixels needs
-# fewer examples than every network.
+# There is none: the two frozen curves are one, with leads of 0.01, −0.01 and 0.00, within the spread. The *fully tuned* model is better by 0.03 to 0.04 when it starts
+# pretrained, at 50 images as at 1,000: parallel curves, a better start and no growing advantage. (Its rival starts from small random weights, as a fresh model does; the frozen one does not. So part of this lead may be
+# one of scale, which insight 8 found to matter.) The linear model on pixels needs fewer examples than every network.
+#
+# Frozen or tuned, both pretrained? At 50 images frozen is ahead by 0.03, at 200 it is behind by 0.04, at 1,000 by 0.02. In insight 8 the two are level at 1,000 images, 0.94 each.
+# The difference is one seed of full tuning, 0.96 here and 0.93 there: here the best of every 10 steps is kept, there of every 25. A gap of 0.02 is not to be trusted with 500 test images.
 #
 # ## Steps to a target
 #
-# The paper's claim is about steps. So: how many until the validation accuracy is 0.8, with all 1,000 images, each setting at its rate?
+# The paper's claim is about steps. So: how many until the validation accuracy is 0.8, with all 1,000 images, each setting at the rate chosen above?
 #
 # :::{div} predict
 # **Predict.** Which comes first: the frozen pretrained body, the frozen random one, or the model of which everything is tuned?
@@ -133,7 +133,7 @@ steps = {
 plots.strips(
     steps,
     x="steps of 16 images until 0.8 of the validation images are right",
-    title="No steps are saved by freezing what was pretrained",
+    title="The frozen pretrained body saves no steps",
     null=["frozen, random"],
 )
 middle = {kind: torch.tensor(found).mean() for kind, found in steps.items()}
@@ -141,14 +141,17 @@ assert max(middle.values()) < 100  # all get there
 assert middle["frozen, pretrained"] > middle["frozen, random"] - 5
 
 # %% [markdown]
-# Not on this task. The frozen pretrained body needs about 42 steps, the random one about 33, at different seeds in different order. The fully tuned pretrained model is
-# the first, with about 30. For XOR in insight 8 the pretrained body *was* faster; so what the paper reports for compute depends on the task.
+# The fully tuned pretrained model is first, with about 30 steps. The frozen random body needs about 33, the frozen pretrained one about 42; their seeds overlap, so no order between these
+# two can be told. No steps are saved on this task. For XOR in insight 8 the pretrained body *was* faster than the random one: as the paper says, it depends on the task.
 #
 # ## The fair case: within language
 #
 # A model that read English should help where English is read. The task: given the first sentence of a docstring, which part of Python's
 # standard library is it from? Five topics; 580 sentences out of CPython. No *module* has sentences in two of the three sets, so the
 # names of a module cannot be learned by heart.
+#
+# This is the third version of the task. Two with six topics were looked at, test accuracies included, and dropped: the first was not balanced, the second had too few modules
+# a topic. So trust the comparisons within the task more than the height of its numbers.
 
 # %%
 task = topics()
@@ -167,8 +170,8 @@ for name, row in first.items():
 
 # %% [markdown]
 # Three rivals without any tuning of a body. Frozen **pretrained** MiniLM, the mean of its last states, and a solved logistic regression on it. The same with a **random**
-# body (random word embeddings, too). And logistic regression on **words**, weighted by tf–idf: no network, the honest baseline. Each draws its penalty by the validation
-# sentences, and 3 seeds choose other training sentences.
+# body (random word embeddings, too). And logistic regression on **words**, weighted by tf–idf: no network, the honest baseline. Each chooses its penalty on the 100 validation
+# sentences (a luxury, where only 10 train), and 3 seeds draw other training sentences.
 #
 # :::{div} predict
 # **Predict.** Chance is 0.2. With 2 sentences a topic, 10 in all: what does each of the three reach? How many sentences do words need for what
@@ -198,30 +201,34 @@ curve = live.groupby(["examples", "features"])["accuracy"].mean().unstack()
 ahead = curve["pretrained"] - curve["words"]
 assert ahead.loc[[40, 160]].min() > 0.1
 assert (curve["pretrained"] - curve["random"]).loc[[40, 160]].min() > 0.2
-curve.round(2)
+with_spread(
+    live.rename(columns={"accuracy": "test"}), ["examples", "features"]
+).unstack()
 
 # %%
 reach = curve.loc[10, "pretrained"]
 saved = results.examples_needed(text_sizes, curve["words"], float(reach))
-tens = 10 * int(min(saved, 280) // 100)
+hundreds = 100 * int(min(saved, 280) // 100)
 assert saved > 100
-print(f"MiniLM with 10 sentences: words need over {10 * tens} to get there")
+print(f"MiniLM with 10 sentences: words need over {hundreds} to get there")
 
 # %% [markdown]
-# On text pretraining saves examples, in both directions of reading. Upwards: with 40 sentences MiniLM's features lead words by about 0.2. Across: what they reach with 10, words reach
-# only with more than 100. Random features are of no use: near chance at every size. Yet the lead does not grow without end as examples get fewer. It is largest in the middle, at 40 and 160
-# sentences, and smaller at both ends: with two examples a topic no classifier can do much. "Grows as the data shrink" holds for a part of the way. (200 test sentences: a standard error of 0.035.)
+# On text pretraining saves examples, in both directions of reading. Upwards: with 40 sentences MiniLM's features lead words by about 0.2. Across: the 0.40 that they reach with 10, words reach
+# only with more than 200. (Means of three draws. With 10 sentences one draw had 0.32, and for that words need far fewer.) Random features stay between 0.22 and 0.28: little above chance, below words.
+# Yet the lead does not grow without end as examples get fewer. It is about 0.2 at 40 and 160 sentences and 0.1 at 10: with two examples a topic no classifier can do much. What it does from 160 to 280
+# cannot be told: 280 are all there are, so one draw, and 200 test sentences give an accuracy a standard error of 0.035.
 #
 # Is this transfer? MiniLM was trained to embed sentences, and pairs of code and its comments (CodeSearchNet) are on the list of its training data in the model card that comes with the
 # package. So docstrings are home ground: this is the *fair* case for the claim, not a hard one.
 #
 # ## Does tuning the body pay?
 #
-# Each run starts at its solved head and may only get better on the validation sentences: the state before the first step counts as a candidate.
-# **LoRA** (below) and **everything** (all but the word embeddings) from the pretrained body, everything from the random one; 40 steps of 8 sentences, two rates for each.
+# Each run starts at its solved head and may only get better on the validation sentences: the state before the first step counts as a candidate. (First we started at a head of zeros.
+# That ended below the frozen features, so the runs were made again from the solved head. Size 10 was left out for time.)
+# **LoRA** (below) and **everything** (all but the word embeddings) from the pretrained body, everything from the random one; 40 steps of 8 sentences, two rates for each, chosen as for digits.
 #
 # :::{div} predict
-# **Predict.** 40 sentences, head solved: what do ten million tuned numbers add?
+# **Predict.** 40 sentences, head solved: what do eleven million tuned numbers add?
 # :::
 
 # %%
@@ -229,7 +236,7 @@ tuned = results.complete("topic_tuning")
 curves = pd.DataFrame(tuned["curve"].tolist(), index=tuned.index)
 tuned = tuned.assign(head=curves[0], best=curves.iloc[:, 1:].max(axis=1))
 trained = tuned[tuned["body"] == "pretrained"]
-assert (trained["best"] <= trained["head"] + 0.03).all()  # adds nothing
+assert (trained["best"] <= trained["head"] + 0.03).all()  # adds little
 groups = tuned.groupby(["kind", "examples"], sort=False)
 table = groups[["head", "best", "test"]].mean().round(2)
 table["runs"] = groups.size()
@@ -242,11 +249,11 @@ table.columns = [
 table
 
 # %% [markdown]
-# Nothing. With the pretrained body, on average, neither LoRA nor full tuning gets above its solved head on the validation sentences, with 40 sentences or with 160. What is kept is the
-# head. That is no verdict on LoRA: 40 steps and two rates are little, and few examples are where a convex head is at its best. It is a verdict on order: solve the head first.
-# With a random body full tuning stays near chance (0.2). What was saved is not in the training procedure, it is in the pretrained weights.
+# Nothing that could be measured. With the pretrained body, on average, neither LoRA nor full tuning gets above its solved head on the validation sentences, with 40 sentences or with 160. What is kept is
+# the head, or hardly differs from it. That is no verdict on LoRA: 40 steps and two rates are little, and few examples are where a convex head is at its best. It is a verdict on order: solve the head first.
+# With a random body what is kept has 0.26 and 0.25, about what solved heads on random features have. So what saves examples here is in the pretrained weights, not in the way of training.
 #
-# Switch between the tasks. The question is the same for both: where does the gap to the grey line open?
+# Switch between the tasks. The question is the same for both: where does the gap to the grey line open? ("Everything" on text is what was kept, so mostly the solved head.)
 
 # %%
 points = [
@@ -289,7 +296,7 @@ figures.curve_explorer(
     x_log=True,
     y_range=(0.1, 1),
     at=40,
-    alt="Text: the pretrained lines lie far above the random body and above words at every size. Digits: all lines lie close together, and the linear model on pixels is on top.",
+    alt="Text: the pretrained lines lie far above the random body and above words at every size. Digits: all lines lie within about 0.12 of each other, and the linear model on pixels is on top.",
 )
 
 # %% [markdown]
@@ -297,7 +304,8 @@ figures.curve_explorer(
 #
 # "Pretrained beats random" says that *some* weights are useful. Which? A primitive would have to work where it is put. So **transplant**:
 # take a random body and give it MiniLM's weights for one group only; then do the opposite and leave out one group only. All random
-# matrices have the spread of their trained counterparts. Every body stays frozen, and the head is solved.
+# matrices have the spread of their trained counterparts. Every body stays frozen, and the head is solved. (Two bodies, "words, positions, LayerNorm" and
+# "all but LayerNorm", were added after the first results had been seen.)
 #
 # :::{div} predict
 # **Predict.** Two bodies read text: one has only MiniLM's words, $W_Q$, $W_K$ and $W_V$; the other has everything *but* $W_Q$, $W_K$, $W_V$.
@@ -308,17 +316,17 @@ figures.curve_explorer(
 moved = results.complete("transplants")
 table = with_spread(moved, ["body", "task"]).unstack()
 table.reindex(list(tuning.TRANSPLANTS)).fillna(
-    "same as below or above"
+    "as all: digits use no words"
 ).rename_axis("pretrained")
 
-# %% mystnb={"figure": {"caption": "Frozen bodies on text, named by what is pretrained in them; grey: nothing. Dots: seeds. Words with Q, K and V are hardly better than words; without Q, K and V, or without any other group, most of the lead is gone.", "name": "fig-primitives-transplants"}, "image": {"alt": "Twelve rows of three dots. Nothing 0.23, words 0.28, with Q and K 0.27, with Q, K, V 0.30, with attention 0.24, with feed-forward 0.20, with positions and LayerNorm 0.35; all but LayerNorm 0.32, all but Q, K, V 0.32, all but feed-forward 0.33, all but words 0.31; all 0.56. A vertical line stands at 0.23."}}
+# %% mystnb={"figure": {"caption": "Frozen bodies on text, named by what is pretrained in them; grey: nothing. Dots: seeds. Words with Q, K and V are hardly better than words; without Q, K and V, or without another group that was left out, most of the lead is gone.", "name": "fig-primitives-transplants"}, "image": {"alt": "Twelve rows of three dots. Nothing 0.23, words 0.28, with Q and K 0.27, with Q, K, V 0.30, with attention 0.24, with feed-forward 0.20, with positions and LayerNorm 0.35; all but LayerNorm 0.32, all but Q, K, V 0.32, all but feed-forward 0.33, all but words 0.31; all 0.56. A vertical line stands at 0.23."}}
 of_text = moved[moved["task"] == "topics"].groupby("body")["test"]
 groups = {kind: list(of_text.get_group(kind)) for kind in tuning.TRANSPLANTS}
 floor, top = of_text.mean()["nothing"], of_text.mean()["all"]
 plots.strips(
     groups,
     x="test accuracy on topics, 160 sentences, head solved",
-    title="No group does it alone, each is needed",
+    title="No group does it alone, each left out is missed",
     null=["nothing"],
     reference=floor,
 )
@@ -327,13 +335,14 @@ without = top - of_text.mean()["all but Q, K, V"]
 assert alone < 0.3 * (top - floor) and without > 0.3 * (top - floor)
 
 # %% [markdown]
-# On text neither side is a primitive. Words with $W_Q$, $W_K$, $W_V$ reach 0.30, words alone 0.28. Leave $W_Q$, $W_K$, $W_V$ out and 0.56 falls to 0.32, but it falls as far without the feed-forward
-# blocks or the words. The groups are *needed*, none is *sufficient*: weights that were trained together read each other's coordinates. The best small transplant is words, positions and
-# LayerNorm (0.35), with every matrix of every block random.
+# On text neither side is a primitive. Words with $W_Q$, $W_K$, $W_V$ reach 0.30, words alone 0.28: within the spread. Leave $W_Q$, $W_K$, $W_V$ out and 0.56 falls to 0.32, but it falls as far without the feed-forward
+# blocks, LayerNorm or the words. These groups are *needed*, none that was tried is *sufficient*. The likely reason: weights that were trained together read each other's coordinates. The best small transplant is words, positions and
+# LayerNorm (0.35), with every matrix of every block random. This tests one meaning of "ready-made": a block that works in another body. That $Q$, $K$ and $V$ compute something of use in their own is not in doubt.
 #
 # On digits the table is more pointed. The whole pretrained body is ahead of the random one by 0.07 (200 images, head solved). Give a random body MiniLM's positions and LayerNorm, and it
-# is just as good; give it MiniLM's $W_Q$, $W_K$, $W_V$, and nothing is gained. Replace Q, K and V by random ones in MiniLM: nothing is lost. So what the *frozen-body result* shows here is
-# not stored computation. Probably it is a scale: what $\gamma$, $\beta$ and positions do to the size of what flows through. (All but LayerNorm is worse than all random, which fits.)
+# is as good (0.86); give it MiniLM's $W_Q$, $W_K$, $W_V$, and nothing is gained. Replace Q, K and V by random ones in MiniLM: nothing is lost. So the lead of the frozen body on digits does not rest on
+# stored queries, keys and values. Our reading, which nothing here tests: it is a matter of scale, of what $\gamma$, $\beta$ and positions do to the size of what flows through. (With random LayerNorm
+# all the rest of MiniLM has 0.66, less than the body in which all is random, 0.78. That fits, and proves nothing.)
 
 # %% tags=["claim"]
 few = task.sample(160)
@@ -362,7 +371,8 @@ pd.Series(again, name="live").round(2)
 #
 # The **intrinsic dimension** $d_{90}$ is the smallest $d$ that reaches 90 % of what full tuning reaches. Pretrained on language, tested on language: the prediction is
 # that $\theta_0$ decides. Ours in small: $D$ is all of MiniLM but its word embeddings, and the head; $P$ has one entry $\pm 1$ in each row
-# (each weight follows one of the $d$ numbers), the cheapest projection there is. The head starts at random numbers and has only $z$ to learn, too.
+# (each weight follows one of the $d$ numbers), the cheapest projection there is. The head starts at random numbers and has only $z$ to learn, too:
+# so the comparison with full tuning, which starts at a solved head, is uneven.
 
 # %%
 flat = results.complete("intrinsic_dimension")
@@ -371,35 +381,33 @@ full = tuned[(tuned["rung"] == "everything") & (tuned["examples"] == 160)]
 bar = 0.9 * float(full.loc[full["body"] == "pretrained", "test"].mean())
 at = flat.groupby(["body", "d"])["test"].mean().unstack("body")
 enough = at.index[at["pretrained"] >= bar]
-print(
-    f"90 % of full tuning: {bar:.2f}, reached from d = {min(enough, default=None)}"
-)
+first = f"reached at d = {min(enough)}" if len(enough) else "no d reaches it"
+print(f"90 % of full tuning: {bar:.2f}; in the mean over seeds {first}")
 with_spread(flat, ["d", "body"]).unstack("body")
 
-# %% mystnb={"figure": {"caption": "Accuracy on topics by the number of trained numbers d, head included, 160 sentences, 40 steps. Dots: seeds. The pretrained body gains with d and stays below 90 % of full tuning (dotted) up to 10,000; the random one stays at chance (thin line).", "name": "fig-primitives-dimension"}, "image": {"alt": "Two lines over d = 10 to 10,000. Pretrained rises from 0.23 over 0.29 and 0.40 to 0.44; random stays between 0.18 and 0.22. A dotted line at 0.51, a thin one at 0.2."}}
+# %% mystnb={"figure": {"caption": "Accuracy on topics by the number of trained numbers d, head included, 160 sentences, 40 steps. Dots: seeds. The mean of the pretrained body rises with d and stays below 90 % of full tuning (dotted) up to 10,000; the random one stays near chance (thin line).", "name": "fig-primitives-dimension"}, "image": {"alt": "Two lines over d = 10 to 10,000. Pretrained rises from 0.23 over 0.29 and 0.41 to 0.44, its dots up to 0.12 above and 0.07 below; random stays between 0.18 and 0.22. A dotted line at 0.51, a thin one at 0.2."}}
 figure, ax = plots.plt.subplots(figsize=(6.5, 3.4))
 for kind, shade in (("pretrained", "C0"), ("random", plots.colour("null"))):
     own = flat[flat["body"] == kind]
     ax.plot(at.index, at[kind], color=shade)
     ax.plot(own["d"], own["test"], "o", color=shade, ms=3.5)
-    ax.annotate(
-        kind, (at.index[-1], at[kind].iloc[-1] + 0.02), color=shade, ha="right"
-    )
+    ax.annotate(kind, (300, at.loc[1000, kind] + 0.05), color=shade, ha="right")
 ax.axhline(bar, color="C0", ls=":")
 ax.axhline(0.2, color=plots.colour("text"), lw=0.6)
 ax.set(
     xscale="log",
     xlabel="d, numbers trained",
     ylabel="test accuracy",
-    ylim=(0.15, 0.65),
+    ylim=(0.12, 0.65),
 )
-ax.set_title("Few numbers do much near trained weights, nothing elsewhere")
+ax.set_title("Few random directions help near trained weights only")
 assert at["pretrained"].max() > at["random"].max() + 0.05
 
 # %% [markdown]
-# Half of the claim is here. Where the start is pretrained, a random direction in ten million dimensions is worth something: 1,000 numbers bring 0.40. From random weights the same numbers bring
-# nothing. The other half is not: no $d$ up to 10,000 gets to 90 % of full tuning, and here "full tuning" is its solved head. The solved head alone has 1,925 numbers and does better
-# than 10,000 at random. What differs from the paper: a model and a text collection that are much smaller, 40 steps, a sparse projection that carries the head, too. $d_{90}$ is a number of a model, a task *and* a way to train.
+# Half of the prediction comes true. Where the start is pretrained, random directions in eleven million dimensions are worth something: 1,000 numbers bring 0.41, with seeds far apart (0.34 to 0.52). From random weights
+# the same numbers bring nothing; there is little to bring, as even a solved head on a random body has 0.23 to 0.26. The other half does not: no $d$ up to 10,000 gets to 90 % of full tuning in the mean. But "full tuning" is mostly its solved head
+# here, and $z$ had to find its head in 40 steps. The solved head alone has 1,925 numbers and does better than 10,000 at random. A model and a text collection that are much smaller, few steps, a sparse projection that carries the head, too:
+# all this differs from the paper. $d_{90}$ is a number of a model, a task *and* a way to train.
 #
 # ## LoRA: few numbers in the right place
 #
@@ -412,16 +420,16 @@ assert at["pretrained"].max() > at["random"].max() + 0.05
 # %% tags=["claim"]
 net = tuning.Reader(bodies["pretrained"], 5)
 few = task.sample(40)
-started = tuning.solve_head(net, few)
+started = tuning.solve_head(net, few, states["pretrained"])
 rows = few.validation[:20]
 with torch.no_grad():
     before = net(ids=few.ids[rows], mask=few.mask[rows])
     count = adapters.add_lora(net, rank=4)
     same = net(ids=few.ids[rows], mask=few.mask[rows])
 assert torch.allclose(before, same, atol=1e-5)  # B = 0: nothing changed
-done = tuning.tune(net, few, learning_rate=1e-3, steps=20)
+done = tuning.tune(net, few, learning_rate=1e-3, steps=10)
 assert done["test"] > 0.38 and max(done["curve"]) >= done["curve"][0]
-print(f"head solved {started:.1f}, after 20 steps of LoRA {done['test']:.1f}")
+print(f"head solved {started:.1f}, kept of 10 steps of LoRA {done['test']:.1f}")
 
 # %%
 body_numbers = sum(p.numel() for p in bodies["random"].parameters())
@@ -438,8 +446,8 @@ counted
 
 # %% [markdown]
 # LoRA here trains 36,864 numbers beside the head's 1,925: nearly four times LayerNorm, and 0.4 % of what full tuning moves. That is what it is for: large models, where the optimiser's two numbers a weight
-# and one copy a task decide ([insight 10](10-quadratic-cost.ipynb) counts memory). It is no cure for few examples.
-##
+# and one copy a task decide ([insight 10](10-quadratic-cost.ipynb) counts memory). A cure for few examples it was not here.
+#
 # :::{div} speaker-notes
 # 10 minutes for the two directions of a learning curve, 10 for the transplants. Likely answers: "Q, K, V alone give half of it"; "the linear model
 # is only there for show". To save time, cut the intrinsic dimension.
@@ -470,7 +478,7 @@ assert gain["words"] > 0.12 and splits["at random"].min() > 0.5
 splits.round(2)
 
 # %% [markdown]
-# With the random split words gain about 0.2, and MiniLM's features gain nearly as much. Every number on this page depends on such a choice. Ask for the split before you ask for the accuracy.
+# With one random split words gain about 0.2, and MiniLM's features nearly as much. Every number on this page depends on such a choice. Ask for the split before you ask for the accuracy.
 #
 # ## Since 2021
 #
@@ -680,7 +688,9 @@ figures.quiz_card(
 # %% [markdown]
 # ## Verdicts
 #
-# What this notebook measured, claim by claim.
+# What this notebook measured, claim by claim. The conditions of C9.1: four groups, not LayerNorm alone; a nearly linear task; and "equal" within 0.04, with a sign that depends on
+# the number of images. C9.2 fails as far as "ready-made" means that the block works in another body. The conditions of C9.3: text, for a model of sentences, by features that stay frozen.
+# On digits, which is what the claim is about (another kind of data), it does not hold.
 
 
 # %%
@@ -715,8 +725,8 @@ display(
 # %% [markdown]
 # ## Takeaways
 #
-# 1. A saving shows across a learning curve. On text frozen features of MiniLM need about a tenth of the sentences that words need, or less; on digits the frozen pretrained body saves neither examples nor steps.
-# 2. Needed is not sufficient: transplanted alone, $W_Q$, $W_K$ and $W_V$ do nothing; on digits, random ones do as well.
+# 1. A saving shows across a learning curve. On text frozen features of MiniLM reach with 10 sentences, in the mean, what words reach with more than 200; on digits the frozen pretrained body saves neither examples nor steps.
+# 2. Needed is not sufficient: $W_Q$, $W_K$ and $W_V$, transplanted alone, bring nothing that could be measured; on digits random ones do as well.
 # 3. With few examples solve a head on frozen features, and the linear model without any network beside it, before you tune anything.
 #
 # ## References

@@ -116,3 +116,10 @@ def test_a_solved_head_gives_the_accuracy_of_the_regression(task):
     net = reader()
     test = tuning.solve_head(net, task)
     assert tuning.accuracy(net, task, task.test) == pytest.approx(test, abs=0.011)
+
+
+def test_features_that_are_known_give_the_same_head(task):
+    first, second = reader(), reader()
+    tuning.solve_head(first, task)
+    tuning.solve_head(second, task, tuning.sentence_features(first, task))
+    assert torch.equal(first.output.weight, second.output.weight) and first.output.weight.abs().max() > 0
