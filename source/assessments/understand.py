@@ -284,8 +284,8 @@ plots.strips(groups, x=label, title=title, reference=0.9);
 # %% tags=["hide-input"]
 rows = {}
 for n in (32, 64, 128, 512):
-    keys = torch.randn(8, n, 64, generator=generator)
-    keys, values = keys / keys.norm(dim=-1, keepdim=True), torch.randn(8, n, 64)
+    keys, values = torch.randn(2, 8, n, 64, generator=generator)
+    keys = keys / keys.norm(dim=-1, keepdim=True)
     read = fw.read(fw.sum_rule(keys, values), keys)
     sharp = fw.softmax_read(keys, values, keys, sharpness=32)
     answers = {"sum of outer products": read, "softmax, sharp": sharp}
