@@ -109,6 +109,25 @@ def ranking(model: nn.Module, tokenizer, pairs: Sequence[Pair]) -> pd.DataFrame:
     return importance(model, search_batches(tokenizer, pairs, 30), search_loss)
 
 
+def iterative_order(
+    model: nn.Module,
+    tokenizer,
+    pairs: Sequence[Pair],
+    score: str,
+    shares: Sequence[float] = SHARES,
+    first: pd.DataFrame | None = None,
+) -> list[Head]:
+    """Rank, remove, rank again what is left: a new ranking at each of the shares, except where nothing is left.
+
+    first: the ranking of the whole model, where it is known already.
+    """
+    order, total = [], len(heads_of(model))
+    for share in shares[1:]:
+        frame = first if first is not None and not order else ranking(prune(model, order), tokenizer, pairs)
+        order += order_by(frame, score)[: round(share * total) - len(order)]
+    return order
+
+
 def greedy_by_loss(model: nn.Module, batches: Iterable[Batch], loss=search_loss, *, together: int = 1) -> list[Head]:
     """Again and again the head without which the loss is least, given that those before are gone.
 

@@ -18,7 +18,8 @@ LAYERS, HEADS = 6, 12
 TOTAL = LAYERS * HEADS
 TEXTS = (1, 16)  # batches that were timed
 TOKENS = 64  # of each text
-NAMES = {"absolute": "absolute", "signed": "signed", "fisher": "Fisher", "greedy": "greedy"}
+NAMES = {"absolute": "absolute", "signed": "signed", "fisher": "Fisher"}
+NAMES |= {"fisher, iterative": "Fisher, iterative", "greedy": "greedy"}
 
 
 def predicted_flops(kept: Sequence[int] | int, texts: int = 1, tokens: int = TOKENS):
@@ -89,7 +90,7 @@ def curves() -> pd.DataFrame:
 def simulator_paths(metric: str = "recall@1") -> list[PruningPath]:
     """The stored ways to take heads out of MiniLM, for ``pruning_explorer``: quality by ``metric``, costs beside it.
 
-    Orders by score and greedy, gates with tuning, and the mean and range of random orders.
+    Orders by score, one-shot and iterative, and greedy, gates with tuning, and the mean and range of random orders.
     """
     table, found = curves(), []
     if metric not in table:

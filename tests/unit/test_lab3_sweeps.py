@@ -36,10 +36,10 @@ def test_the_times_are_of_minilm_in_every_case():
 
 
 def test_the_simulator_draws_what_a_fresh_pruning_curve_finds(minilm):
-    """Three spot points: an order by score, a random one, the greedy one."""
+    """Three spot points: an order by score, a random one, one that was ranked again."""
     paths = {path.name: path for path in pc.simulator_paths()}
     judged = pr.split_pairs().judged
-    spots = [("signed", None, 0.75), ("random", 1, 0.5), ("greedy", None, 0.75)]
+    spots = [("signed", None, 0.75), ("random", 1, 0.5), ("fisher, iterative", None, 0.75)]
     table = pc.curves()
     for name, seed, share in spots:
         order = random_order(minilm.model, seed) if name == "random" else pc.orders()[name]
@@ -112,6 +112,17 @@ def test_the_greedy_order_is_that_of_the_books_function(tiny_bert):
     expected = greedy_order(model, loss, better="smaller")
     assert pr.greedy_by_loss(model, batches) == expected
     assert sorted(pr.greedy_by_loss(model, batches, together=3)) == sorted(expected)
+
+
+def test_iterative_orders_rank_again_what_is_left(tiny_bert):
+    model, tokenizer = tiny_bert.model, tiny_bert.tokenizer
+    total, shares = len(heads_of(model)), (0.0, 0.5, 1.0)
+    order = pr.iterative_order(model, tokenizer, PAIRS, "signed", shares)
+    table = pr.ranking(model, tokenizer, PAIRS)
+    first = pr.order_by(table, "signed")[: round(total / 2)]
+    then = pr.order_by(pr.ranking(prune(model, first), tokenizer, PAIRS), "signed")
+    assert order == first + then
+    assert pr.iterative_order(model, tokenizer, PAIRS, "signed", shares, first=table) == order
 
 
 def test_judged_compares_old_and_new_vectors():

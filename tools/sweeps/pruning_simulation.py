@@ -1,4 +1,4 @@
-"""MiniLM as a search engine while its heads go: many orders, recall, drift, old index.
+"""MiniLM as a search engine while its heads go: orders of many kinds, recall, drift, old index.
 
 python -m tools.sweeps.pruning_simulation   about 10 minutes of one core; writes data/sweeps/pruning_simulation.json
 
@@ -26,6 +26,7 @@ from utils.pruned_retrieval import (
     Vectors,
     greedy_by_loss,
     interval,
+    iterative_order,
     judged,
     ranking,
     split_pairs,
@@ -38,6 +39,7 @@ NAME = "pruning_simulation"
 SEEDS, NULLS = 5, 3  # random orders, untrained models
 GREEDY, TOGETHER = 24, 8  # pairs of the greedy search (the shortest), heads that go in each of its rounds
 ALONE = 24  # pairs on which each head is taken out alone
+AGAIN, FEW = "fisher", 60  # the score whose ranking is made again on the way, on so many pairs (the shortest)
 
 
 def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, int | None, list[Head]]]:
@@ -53,6 +55,10 @@ def orders(content: dict, model: nn.Module, tokenizer) -> Iterator[tuple[str, in
         yield score, None, order_by(frame, score)
     for seed in range(SEEDS):
         yield "random", seed, random_order(model, seed)
+    if (name := f"{AGAIN}, iterative") not in stored:
+        stored[name] = _plain(iterative_order(model, tokenizer, shortest[:FEW], AGAIN, first=frame))
+        write(NAME, content)
+    yield name, None, _heads(stored[name])
     if "greedy" not in stored:
         batches = search_batches(tokenizer, shortest[:GREEDY], GREEDY)
         stored["greedy"] = _plain(greedy_by_loss(model, batches, together=TOGETHER))
@@ -85,6 +91,7 @@ def main() -> None:
     facts |= {
         "one head out on": ALONE,
         "greedy on": f"the {GREEDY} shortest, {TOGETHER} heads a round",
+        "ranked again on": f"the {FEW} shortest",
     }
     content = earlier(NAME, MINILM_SHA256)
     if content is None or content["made"]["corpus"] != corpus:
