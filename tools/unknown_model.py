@@ -23,25 +23,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from tools.unknown_notes import WORDS, note, notes
 from utils.heads import gated
 from utils.models import quiet
 
 OUT = Path(__file__).resolve().parent.parent / "data" / "unknown"
-TIMES = "dawn noon dusk night".split()
-NAMES = "Ada Ben Cleo Dan Eva Finn Gil Hana".split()
-PLACES = "harbour market mill bridge garden tower forge chapel meadow quarry orchard tavern".split()
-TOPICS = (
-    "boat net rope sail anchor oar shell tide".split(),
-    "plough seed barn horse wheat fence cart hay".split(),
-    "pot bread knife oven spoon salt bowl flour".split(),
-    "book ink quill map letter lamp desk scroll".split(),
-)
-NOUNS = [noun for topic in TOPICS for noun in topic]
-ENDINGS = "na ni no nu".split()
-VERBS = "carries mends sells hides finds paints lifts cleans counts lends drops keeps wraps turns shares brings".split()
-ADVERBS = "slowly gladly early late quietly twice alone often again neatly badly soon".split()
-WORDS = ["<unk>", ".", *TIMES, *NAMES, *PLACES, *NOUNS, *ENDINGS, *VERBS, *ADVERBS]
-
 WIDTH, HEADS, LAYERS, SIZE, LENGTH = 128, 8, 2, 16, 64
 PAIRS, FIRST = 8, WIDTH - 18  # the last 18 coordinates hold positions: 8 pairs, a constant, a mark of the first token
 CONSTANT, MARK = WIDTH - 2, WIDTH - 1
@@ -55,31 +41,6 @@ SILENT = ((0, "sink"), (0, "noise"), (0, "twin"), (1, "sink"), (1, "sink 2"), (1
 FREE = ((1, "lookup"), (1, "free"))  # learn their queries and keys too
 NARROW = {(0, "first"): 2, (0, "wide"): 6}  # ranks of values
 LOUD = 1.2  # every singular value of the loud head's W_V W_O, which is fixed
-
-
-def note(draw: random.Random) -> str:
-    """A time of day, then seven sentences "name place noun ending verb adverb ."
-
-    The place of a name stays the same in a note; nouns come from the note's topic (70 %) or anywhere; the ending follows
-    from the time of day and the noun; the verb from the noun; the adverb from the place.
-    """
-    time, topic = draw.randrange(4), draw.randrange(4)
-    home = {name: draw.choice(PLACES) for name in draw.sample(NAMES, 3)}
-    words = [TIMES[time]]
-    for _ in range(7):
-        name = draw.choice(list(home))
-        noun = draw.choice(TOPICS[topic] if draw.random() < 0.7 else NOUNS)
-        number = NOUNS.index(noun)
-        ending = ENDINGS[2 * (number // 2 % 2) + (time + number) % 2]
-        verb = VERBS[(5 * number + number // 16) % 16]
-        words += [name, home[name], noun, ending, verb, ADVERBS[5 * PLACES.index(home[name]) % 12], "."]
-    return " ".join(words)
-
-
-def notes(count: int, seed: int) -> list[str]:
-    """Notes by a seed."""
-    draw = random.Random(seed)
-    return [note(draw) for _ in range(count)]
 
 
 def new_tokenizer() -> PreTrainedTokenizerFast:
@@ -166,7 +127,7 @@ def columns(layer: int, name: str) -> slice:
 
 
 def gates(texts: int, generator: torch.Generator) -> Tensor:
-    """(texts, layers, heads): half of the time a head to be split speaks at half, and a head to be dropped not at all."""
+    """(texts, layers, heads): 1, and for half of the texts 0.5 for heads to be split, 0 for heads to be dropped."""
     drawn = torch.ones(texts, LAYERS, HEADS)
     for low, heads in ((0.5, HALVED), (0.0, DROPPED)):
         for layer, name in heads:
@@ -180,7 +141,8 @@ def train(steps: int, seed: int = 0, batch: int = 16) -> GPT2LMHeadModel:
     torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=len(WORDS), n_positions=LENGTH, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_inner=256,
-        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, tie_word_embeddings=False, initializer_range=0.08, bos_token_id=None, eos_token_id=None,
+        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, tie_word_embeddings=False,
+        initializer_range=0.08, bos_token_id=None, eos_token_id=None,
     )  # fmt: skip
     model = GPT2LMHeadModel(config)
     model.transformer.wte.weight.data.normal_(0, 0.3)

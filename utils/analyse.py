@@ -23,7 +23,6 @@ FOLDER = DATA / "unknown"
 SPLITS = ("read", "judge")
 FLOOR = 0.05  # nats a token that a recommendation may cost
 SAME_MAP, SAME_OUTPUT = 0.05, 0.9  # what duplicates are: greatest distance of maps, least cosine of products
-ROLES = ("first token", "offset", "diffuse", "content")
 SHARE = 0.9  # of rows at one offset, of weight on the first token, of the greatest entropy
 
 
@@ -131,24 +130,12 @@ def with_ranks(model: nn.Module, ranks: Mapping[Head, int]) -> nn.Module:
         a, b = _product(changed, head)
         left, values, right = torch.linalg.svd(a @ b.mT, full_matrices=False)
         values[rank:] = 0
-        kept = slice(0, each.size)
-        width, start = a.shape[0], each.size * head[1]
-        at = slice(start, start + each.size)
-        each.value.weight[:, 2 * width :][:, at] = (left * values)[:, kept].float()
-        each.output.weight[at] = right[kept].float()
+        at = slice(each.size * head[1], each.size * (head[1] + 1))
+        each.value.weight[:, 2 * len(a) :][:, at] = (left * values)[:, : each.size].float()
+        each.output.weight[at] = right[: each.size].float()
     return changed
 
 
-def numbers_kept(ranks: Mapping[Head, int], width: int = 128) -> int:
-    """Numbers that the products W_V W_O take when each is stored as two factors of its rank: Σ 2 · width · rank."""
-    return sum(2 * width * int(rank) for rank in ranks.values())
-
-
-def head(layer: int, number: int) -> Head:
-    """A head of the unknown model, which has one kind of attention, by layer and number."""
-    return Head(layer, number, "decoder")
-
-
 def name(each: Head) -> str:
-    """A head as the page calls it: "1.4" is head 4 of layer 1."""
-    return f"{each[0]}.{each[1]}"
+    """A head as the page calls it: "L1H4" is head 4 of layer 1."""
+    return f"L{each[0]}H{each[1]}"
