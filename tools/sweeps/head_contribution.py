@@ -1,6 +1,6 @@
 """What every single head does to a search and to a translation, text by text, and what heads do together.
 
-python -m tools.sweeps.head_contribution   about 10 minutes on one core; goes on where an earlier run stopped
+python -m tools.sweeps.head_contribution   10 to 20 minutes on one core; goes on where an earlier run stopped
 
 Writes data/sweeps/head_contribution.json (tables) and .safetensors (effects, a number a head and a text, half
 precision). Lab 2 reads both.
