@@ -2,8 +2,8 @@
 # # Quadratic cost
 #
 # **The insight.** Attention compares every token with every token: n² scores a head. Below n = 6d, six times the width,
-# the rest of the layer costs more. Exact attention now runs in memory that is linear in n; what grows more slowly than n²
-# in time computes less, or something else.
+# the rest of the layer has more operations. Exact attention now runs in memory that is linear in n; what grows more slowly
+# than n² in time computes less, or something else.
 
 # %% tags=["hide-input"]
 import pandas as pd
@@ -33,11 +33,12 @@ claims.card(10)
 # source was read for the book; UNCONFIRMED marks what nobody here has seen in the source itself
 # ([evidence page](../pages/evidence.md)).
 #
-# You need matrix products and self-attention ([prerequisites](../pages/prerequisites.md), one page). Pooling, feature maps
-# and sinks come from chapters [2](02-routing.ipynb), [5](05-low-rank.ipynb) and [6](06-fast-weights.ipynb); what is needed
-# of them is said where it is used. With this notebook in front of you, you will be able to
+# You need matrix products and self-attention ([prerequisites](../pages/prerequisites.md), one page). Sinks, pooling and
+# feature maps come from chapters [2](02-routing.ipynb), [5](05-low-rank.ipynb) and [6](06-fast-weights.ipynb); what is
+# needed of them is said where it is used. With this notebook in front of you, you will be able to
 #
-# - **compute** which share of a layer's operations and bytes grows with n², for a model and a length of your choice;
+# - **compute** which share of a layer's operations grows with n², and how many bytes, for a model and a length of your
+#   choice;
 # - **tell apart** what is exact and cheaper, what computes less, and what computes something else;
 # - **count** the scores of a window with global tokens and random links, and say how many layers it takes to reach all;
 # - **judge** a sentence such as "relative positions extrapolate" from losses by position.
@@ -93,7 +94,7 @@ for n in (512, 4096, 65536):
         "FLOPs of the layer": amount(total),
         "share of n²": f"{100 * found['share']:.0f} %",
         "all scores, in 2 bytes": amount(found["score_bytes"]) + "B",
-        "flash keeps, in 4": amount(found["flash_bytes"]) + "B",
+        "flash keeps, in 4 bytes": amount(found["flash_bytes"]) + "B",
     }
 share = costs(planner.BERT_BASE, 512)["share"]
 assert 0.09 < share < 0.11 and costs(planner.BERT_BASE, 4608)["share"] == 0.5
@@ -102,13 +103,13 @@ pd.DataFrame(rows)
 # %% [markdown]
 # A tenth. The note's 262K, 16M and 4B (4.29 G) are right as numbers of *scores in one head*. As operations they are too
 # small by a factor of $4 d$, 3,072 here: 805 M at $n = 512$. And the other 7.25 G of the layer are linear in $n$.
-# (torch's counter, which counts matrix products only, gives the planner's number for all of MiniLM, to the last one.)
+# (torch's counter, which counts matrix products only, gives exactly the planner's number for all of MiniLM.)
 #
 # The last two rows are memory, for the 12 heads of a layer. **Eager** attention, the formula as it is written, holds all
 # scores, here in numbers of 2 bytes: 6.29 MB at 512 and 103 GB at 65,536. There "impossible" had a point. **Flash
 # attention** goes through the keys block by block, keeps a running maximum and a running sum for each query, and never
-# holds the scores {cite}`dao2022`. What it must keep for a backward pass is one number a query and head, in 4 bytes. (The
-# first version kept two.)
+# holds the scores {cite}`dao2022`. In their place it keeps, for a backward pass, one number a query and head, in 4 bytes.
+# (The first version kept two.)
 #
 # ## Try it
 #
@@ -156,7 +157,7 @@ cost_explorer(
 # later? And SDPA?
 # :::
 
-# %% mystnb={"figure": {"caption": "Processor time of attention over that of the rest of the layer, cached run, one thread. SDPA runs along the count of FLOPs, a sixth to a half above it. Eager attention crosses at a third of 6d and is then three to four times as slow as SDPA, although it does the same products: in every call it asks for new memory for n² numbers, and the system hands it out page by page.", "name": "fig-cost-layer"}, "image": {"alt": "Three lines over 128 to 4096 tokens, both axes logarithmic. The counted FLOPs rise as a straight line and cross 1 at 2304. SDPA lies a little above it and ends at 2. Eager attention starts beside SDPA, crosses 1 between 512 and 1024 and ends near 9."}}
+# %% mystnb={"figure": {"caption": "Processor time of attention over that of the rest of the layer, cached run, one thread. SDPA runs along the count of FLOPs, a sixth to a half above it. Eager attention crosses at a third of 6d and is, from 1,024 tokens on, 3.4 to 4.4 times as slow as SDPA, although it does the same products: most of that is the price of new memory for n² numbers, which the system hands out page by page in every call.", "name": "fig-cost-layer"}, "image": {"alt": "Three lines over 128 to 4096 tokens, both axes logarithmic. The counted FLOPs rise as a straight line and cross 1 at 2304. SDPA lies a little above it and ends at 2. Eager attention starts beside SDPA, crosses 1 between 512 and 1024 and ends near 9."}}
 stored = sweep("attention_cost")
 layer = pd.DataFrame(stored["layer"]).set_index("n")
 lengths = layer.index.to_numpy()
@@ -202,7 +203,8 @@ shown
 #
 # Eager attention crosses at $n \approx 780$, a third of 2304, and at 4096 it takes 4.4 times as long as SDPA. Both do the
 # same products. The difference is memory, in two ways. Eager attention writes 12 n² scores, reads them for the softmax,
-# writes the weights and reads them again. That makes it about 1.5 times as slow as SDPA. The rest, from the jump between
+# writes the weights and reads them again. That makes it 1.1 to 1.3 times as slow as SDPA up to 512
+# tokens, and about 1.5 times beyond. The rest, from the jump between
 # 512 and 1,024 tokens on, is the price of *asking* for memory. On this machine blocks of such a size go back to the system
 # after each call and come anew, page by page, and most of eager attention's processor time goes there. With an allocator
 # that keeps them the ratio at $n = 1024$ is 0.8 in place of 1.9, and the crossing moves to about 1,200 (measured once, not
@@ -224,7 +226,7 @@ shown
 # | Performer | as linear, with $m = 128$ random features whose products have $e^{q \cdot k/\sqrt{d_h}}$ as their mean {cite}`choromanski2021` | something else |
 #
 # Linear attention and Performer multiply in another order: $\phi(Q)\,(\phi(K)^\top V)$ costs $4 n m d_h$ FLOPs a head
-# instead of $4 n^2 d_h$, and no n × n matrix is ever there.
+# (linear attention: m = $d_h$) instead of $4 n^2 d_h$, and no n × n matrix is ever there.
 #
 # The table that follows has *slopes*: the exponent $a$ of $n^a$ between 1024 and 8192. 1 is proportional to n, 2 to n².
 #
@@ -302,18 +304,20 @@ print(f"eager would hold {2 * 4 * longest['n'] ** 2 / 1e9:.0f} GB")
 # %% [markdown]
 # *Time and memory are two questions.* From 1024 to 8192 tokens SDPA's time grows 62-fold (slope 2.0; eager attention: 2.1)
 # and its memory about 4-fold. By FLOPs both have slope 2.0. That is the point of flash attention: the square stays in the
-# operations and leaves the memory. (The slope of memory is 0.7 because SDPA holds two things: the output, 4.2 of its 4.9 MB
-# at 8192, and one block of scores, 0.6 to 0.7 MB at 1024 as at 8192.) None of the fast ways needs less: at 8192 linear
+# operations and leaves the memory. (The slope of memory is 0.7 because a part is fixed: the room for one block of
+# scores, 0.56 MB at 1024 as at 8192. What grows with n are the output, 4.2 of the 4.9 MB at 8192, and one number a query
+# and head, 0.1 MB.) None of the fast ways needs less: at 8192 linear
 # attention holds 17 MB, Linformer 34, Performer 76, the window 134. All but SDPA are plain torch here and write down every
 # step.
 #
-# At 65,536 tokens, "impossible", one head takes 7 seconds on one core and holds 9 MB. Nearly all of that is the output, 65,536
-# · 32 numbers of 4 bytes, which every way must write. (Eager's 34 GB are scores and weights of this one head in 4 bytes. The
-# 103 GB above are the scores alone, of 12 heads, in 2 bytes.)
+# At 65,536 tokens, "impossible", one head takes 7 seconds on one core and holds 9 MB. Nearly all of that is the output,
+# 65,536 · 32 numbers of 4 bytes, which every way must write. (Eager's 34 GB are scores and weights of this one head in 4
+# bytes. The 103 GB above are the scores alone, of 12 heads, in 2 bytes.)
 #
 # *A mask is not a saving.* SDPA with the window as a mask takes 15 to 27 % longer than without it up to 2,048 tokens and 45 %
 # longer beyond. And torch turns the mask into n² numbers of 4 bytes: 268 of the 273 MB at 8192. In blocks the same window
-# costs less time than SDPA from about 1,200 tokens on. Below that the bookkeeping is dearer than the scores it saves.
+# costs less time than SDPA from about 1,200 tokens on. Below that the bookkeeping is
+# dearer than the scores it saves; up to 384 tokens it saves none, as each query meets three blocks of 128 keys.
 #
 # *Linear is linear.* Linear attention pays at every length measured, Linformer from about 310 tokens, Performer from about
 # 440: it has four times as many features as the head is wide, and an exponential for each. Such crossings move with the
@@ -414,7 +418,7 @@ plots.strips(
     trained,
     x="relative error of a head's output",
     null=["random mask, 44 %", "random mask, 12 %", "uniform attention"],
-    title="On trained heads Performer does no better than uniform attention",
+    title="In the mean of trained heads Performer errs more than uniform attention",
 );
 # %%
 for seed in range(1, 4):  # other draws, all heads, both texts
@@ -444,8 +448,9 @@ for name, maps in {
 # features help slowly: in the fourth layer 512 of them, as many as the text has tokens, err about as much as uniform
 # attention, and 2,048 still 0.7. Its features estimate $e^{q \cdot k/\sqrt{d_h}}$ without bias. (The weights are a ratio of
 # such estimates.) But the spread of the estimate grows exponentially with $\lVert q + k \rVert^2$, and training made both
-# long: 7.6 in the mean, against 2.2 in the untrained model. Where they are short, as in random inputs whose scores have a
-# standard deviation of 0.25, Performer errs 0.38 at 128 features, and then uniform attention, 0.25, is better as well.
+# long: 7.6 in the mean, against 2.2 in the untrained model. In random inputs whose scores have a standard deviation of
+# 0.25 they are 2.8 long; there Performer errs 0.38 at 128 features, and uniform attention, 0.25, is better as well. Only
+# on untrained weights Performer is a little better, 0.015 against 0.016.
 #
 # Compare within a column, with uniform attention, and not between columns. Random values cancel, the exact output is nearly
 # 0, and an error relative to it is large: a window of 32 errs 2.65 and 2.53 there. On untrained weights everything but
@@ -479,7 +484,7 @@ for name, maps in {
 # :::
 
 
-# %% mystnb={"figure": {"caption": "Who may read whom, 64 tokens: a window of 4, with 1 global token (Longformer's parts), with 3 random links a token besides (BigBird's parts). Row = query, column = key; dark: computed. The table below counts the same three for 512 tokens and a window of 16.", "name": "fig-cost-masks"}, "image": {"alt": "Three square masks. The first has a band along the diagonal. The second adds the first row and column. The third adds scattered single cells."}}
+# %% mystnb={"figure": {"caption": "Who may read whom, 64 tokens: a window of 4, with 1 global token (Longformer's parts), with 3 random links a token besides (BigBird's parts). Row = query, column = key; dark: computed. The table below counts these three, and a window with links alone, for 512 tokens and a window of 16.", "name": "fig-cost-masks"}, "image": {"alt": "Three square masks. The first has a band along the diagonal. The second adds the first row and column. The third adds scattered single cells."}}
 def mask(n, reach, tokens=0, links=0, seed=0):
     """Window, global tokens, random links: (n, n)."""
     found = ea.window_mask(n, reach) | ea.global_mask(n, tokens)
@@ -589,7 +594,7 @@ train, test = lm.corpus()
 print(f"bigrams: {lm.bigram_loss(train, test):.2f} nats a character")
 losses
 
-# %% mystnb={"figure": {"caption": "What a longer text adds to the loss, against the same characters read with the last 64 only; 0 is neither better nor worse. Points: blocks of 16 places. Lines: mean of 3 seeds, band: their range. Sinusoidal positions fail within the first 16 new places, also where each layer sees the last 64 only: what fails is the number of the place. Rotary ones fail two to three blocks later, and the window saves them: what fails are new distances. Relative positions and ALiBi do not fail, and gain nothing.", "name": "fig-cost-lengths"}, "image": {"alt": "Two panels over positions 0 to 512, a dotted line at 64. Upper panel, whole text: sinusoidal jumps to about 1.4 at 64 and stays near 1.6, rotary climbs from 96 on and passes 2 at about 160, sinusoidal shifted rises to about 0.3, none to about 0.1, relative and ALiBi stay at 0. Lower panel, window: sinusoidal near 1.5, shifted and none at about 0.1 or below, all others at 0."}}
+# %% mystnb={"figure": {"caption": "What a longer text adds to the loss, against the same characters read with the last 64 only; 0 is neither better nor worse. Points: blocks of 16 places. Lines: mean of 3 seeds, band: their range. Sinusoidal positions fail within the first 16 new places, also where each layer sees the last 64 only: what fails are places never seen in training. Rotary ones fail two to three blocks later, and the window saves them: what fails are new distances. Relative positions and ALiBi do not fail, and gain nothing.", "name": "fig-cost-lengths"}, "image": {"alt": "Two panels over positions 0 to 512, a dotted line at 64. Upper panel, whole text: sinusoidal jumps to about 1.4 at 64 and stays near 1.6, rotary climbs from 96 on and passes 2 at about 160, sinusoidal shifted rises to about 0.3, none to about 0.1, relative and ALiBi stay at 0. Lower panel, window: sinusoidal near 1.5, shifted and none at about 0.1 or below, all others at 0."}}
 tall = {"height_ratios": (3, 2), "sharex": True, "figsize": (6.5, 5)}
 figure, axes = plots.plt.subplots(2, 1, **tall)
 places = torch.arange(512 // BLOCK) * BLOCK + BLOCK / 2
@@ -662,7 +667,8 @@ for positions, steps in {"sinusoidal": 250, "ALiBi": 100}.items():
 #
 # How does this compare? Sinusoidal first, rotary later, ALiBi not at all: so it is in {cite:t}`press2022`, too, whose
 # relative kind is the bias of T5. That rotary ends worse than sinusoidal is not in what we have of theirs.
-# {cite:t}`kazemnejad2023` put no positions first and ALiBi behind: they compare by mean reciprocal rank, we by the loss of
+# {cite:t}`kazemnejad2023` put no positions first and ALiBi third, behind T5: they
+# compare by mean reciprocal rank, we by the loss of
 # the next character, of one tiny model on one kind of prose. And Shaw et al., whom the note names, are not known to have
 # tested longer texts at all (see the card). So the claim holds here in the sense "is not worse", for a small model; in the
 # sense "profits from more text" it has no support.
@@ -676,15 +682,16 @@ for positions, steps in {"sinusoidal": 250, "ALiBi": 100}.items():
 # ## Where this breaks
 #
 # :::{div} breaks
-# "What grows more slowly than n² computes less or something else" is true of each head, and says little about the model. Put
-# such ways into all layers of the trained model, without training: some come near the model, one is hardly better than
+# "What grows more slowly than n² in time computes less, or something else" is true of each head, and says little about the
+# model. Put such
+# ways into all layers of the trained model, without training: some come near the model, one is hardly better than
 # uniform attention. The errors of the heads say roughly which, and not how near.
 # :::
 #
 # Below, MiniLM reads 512 tokens under masks, with Performer, and with uniform attention. One mask adds a single global token
 # to the window of 32: [CLS], the first. Is it a road for content, or a place to rest weight on? Two masks take it apart: all
-# may *read* [CLS], which itself sees its window only; or [CLS] reads all, and only its window may read it. Null models for it:
-# three other tokens in its place, and two random links a token, as many scores as a global token adds.
+# may *read* [CLS], which itself sees its window only; or [CLS] reads all, and only its window may read it. Null models for
+# it: three other tokens in its place, and two random links a token, nearly as many scores as a global token adds.
 
 # %%
 near, first = ea.window_mask(512, 32), torch.arange(512) == 0
@@ -712,7 +719,7 @@ with torch.no_grad():
 others = embedding.roll(1, 0)
 cosine["another text"] = torch.cosine_similarity(others, embedding)
 
-# %% mystnb={"figure": {"caption": "Sentence embeddings of MiniLM, 512 tokens, when every layer attends in another way, against the model as it is; one dot a text (some hide others), thick bar: mean. A window of 32 and one global token, [CLS], do as well as a window of 128 with three times as many scores, and it is enough that all may read [CLS]. Other tokens in its place do not help. Grey: uniform attention and another text.", "name": "fig-cost-swap"}, "image": {"alt": "Twelve strips of three dots on a cosine axis. Window of 128, window of 32 with CLS and with CLS read by all near 0.92; window of 32 near 0.8, alone, with CLS that only reads, with tokens 100 and 300 and with random links; with token 200 two dots at 0.8 and one at 0.6; Performer from 0.47 to 0.63; in grey uniform attention near 0.52 and another text near 0.68."}}
+# %% mystnb={"figure": {"caption": "Sentence embeddings of MiniLM, 512 tokens, when every layer attends in another way, against the model as it is; one dot a text (some hide others), thick bar: mean. A window of 32 and one global token, [CLS], do as well as a window of 128 with three and a half times as many scores, and it is enough that all may read [CLS]. Other tokens in its place do not help. Grey: uniform attention and another text.", "name": "fig-cost-swap"}, "image": {"alt": "Twelve strips of three dots on a cosine axis. Window of 128, window of 32 with CLS and with CLS read by all near 0.92; window of 32 near 0.8, alone, with CLS that only reads, with tokens 100 and 300 and with random links; with token 200 two dots at 0.8 and one at 0.6; Performer from 0.47 to 0.63; in grey uniform attention near 0.52 and another text near 0.68."}}
 size = {name: f"{100 * m.float().mean():.0f} %" for name, m in seen.items()}
 assert size["+ [CLS]"] == size["+ 2 random"] == size["+ token 200"]
 plots.strips(
@@ -764,17 +771,19 @@ pd.DataFrame(rows).T
 #
 # ## Since 2021
 #
-# - {cite:t}`dao2022` report for their kernel 836 MB at $n = 4096$, against 17,024 MB for the standard one (memory table; abstract or
-#   transcript was read), and time it at up to 65,536 tokens. It is exact, and its FLOPs are quadratic as before. (The task
-#   that they solve at that length they solve with a block-sparse variant, which leaves scores out; transcripts, UNCONFIRMED.)
-# - {cite:t}`tay2021` report memory at 4K tokens: 9.48 GB for full attention, 0.99 for Linformer, 1.06 for Performer, 2.88 for BigBird
-#   (read in the same way).
-# - {cite:t}`press2022`, the paper of ALiBi: sinusoidal positions fail 20 to 50 tokens past the training length, rotary after 100 to 200, the bias of T5
-#   after 600 to 800; ALiBi trained at 512 has a perplexity of 18.40 at 3072 on WikiText-103 (abstract or transcript).
-# - {cite:t}`kazemnejad2023` compare generalisation to longer inputs, by mean reciprocal rank: no positions 0.69, T5 0.55, ALiBi 0.50, rotary
-#   0.33, absolute 0.22 (abstract or transcript).
-# - {cite:t}`kiyono2021`, for translation: relative positions extrapolate *better* than absolute ones. Better, not solved (abstract
-#   or transcript).
+# - {cite:t}`dao2022` report for their kernel 836 MB at $n = 4096$, against 17,024 MB for the standard one (memory table;
+#   abstract or transcript was read), and time it at up to 65,536 tokens. It is exact, and its FLOPs are quadratic as
+#   before. (The task that they solve at that length they solve with a block-sparse variant, which leaves scores out;
+#   transcripts, UNCONFIRMED.)
+# - {cite:t}`tay2021` report memory at 4K tokens: 9.48 GB for full attention, 0.99 for Linformer, 1.06 for Performer, 2.88
+#   for BigBird (read in the same way).
+# - {cite:t}`press2022`, the paper of ALiBi: sinusoidal positions fail 20 to 50 tokens past the training length, rotary
+#   after 100 to 200, the bias of T5 after 600 to 800; ALiBi trained at 512 has a perplexity of 18.40 at 3072 (abstract or
+#   transcript).
+# - {cite:t}`kazemnejad2023` compare generalisation to longer inputs, by mean reciprocal rank: no positions 0.69, T5 0.55,
+#   ALiBi 0.50, rotary 0.33, absolute 0.22 (abstract or transcript).
+# - {cite:t}`kiyono2021`, for translation: relative positions extrapolate *better* than absolute ones. Better, not solved
+#   (abstract or transcript).
 #
 # ## Exercises
 #
@@ -833,10 +842,11 @@ check("10.2", window_scores, exercises.counts_a_window)
 
 # %% [markdown]
 # ::::{div} exercise
-# **Exercise 10.3** · difficulty 3/5 · about 12 minutes · needs "Seven ways to attend"
+# **Exercise 10.3** · difficulty 3/5 · about 12 minutes · needs "What n² counts"
 #
 # Flash attention's trick for one query: go through the keys in blocks and never hold more than a block of the scores
-# $q \cdot k/\sqrt{d}$. Keep the largest score so far, the sum of exponentials and the weighted sum of values, and rescale
+# $q \cdot k/\sqrt{d}$ ($d$ is the width of the query here, a head's).
+# Keep the largest score so far, the sum of exponentials and the weighted sum of values, and rescale
 # the two sums when a larger score turns up. The last block may be shorter. (The check looks at the shapes that torch
 # returns to your code.)
 #
@@ -910,7 +920,7 @@ figures.quiz_card(
         (
             "A window saves memory, not time: the products stay the same.",
             False,
-            "In blocks it saves time from about 1,200 tokens on, and memory only against the mask.",
+            "In blocks it saves time from about 1,200 tokens on, and memory, against the mask, from about 4,000.",
         ),
         (
             "The kernel computes all scores, and then hides most of them.",
@@ -1016,10 +1026,11 @@ display(
 # ## Takeaways
 #
 # 1. n² counts scores. FLOPs in n² are 4n²d a layer, half of the work at n = 6d: a tenth for BERT-base at 512.
-# 2. Exact attention in blocks is quadratic in time and linear in memory. What is linear in both is blind somewhere or computes something else:
-#    compare it with uniform attention and random masks, on real queries and keys, and then in the model.
-# 3. "Extrapolates" must say: which positions, how far, and against which null model. Here it meant "does not break"; nothing here could show "uses
-#    more".
+# 2. Exact attention in blocks is quadratic in time and linear in memory. What is linear in both is blind somewhere or
+#    computes something else: compare it with uniform attention and random masks, on real queries and keys, and then in the
+#    model.
+# 3. "Extrapolates" must say: which positions, how far, and against which null model. Here it meant "does not break";
+#    nothing here could show "uses more".
 #
 # ## References
 #
