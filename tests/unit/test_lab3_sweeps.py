@@ -52,7 +52,7 @@ def test_the_simulator_draws_what_a_fresh_pruning_curve_finds(minilm):
         stored = rows[rows["seed"] == seed]["recall@1"] if name == "random" else rows["recall@1"]
         assert fresh["value"] == pytest.approx(stored.item(), abs=0.01)  # two of 219 queries
         assert fresh["parameters"] == pc.predicted_parameters(int(fresh["kept"]))
-        path = paths[name]
+        path = paths[pc.NAMES.get(name, name)]
         step = path.kept.tolist().index(fresh["kept"])
         if name == "random":
             assert path.low[step] <= stored.item() <= path.high[step]
