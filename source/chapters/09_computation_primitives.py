@@ -281,6 +281,7 @@ points += [
         tuned["rung"] == "everything", ["body", "examples", "test"]
     ].values
 ]
+points.sort(key=lambda point: point[0] != "random")  # a colour for each
 
 # %%
 figures.curve_explorer(
