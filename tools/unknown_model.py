@@ -39,8 +39,8 @@ PLAN = (
 HALVED, DROPPED = ((0, "previous"), (1, "lookup")), ((0, "loud"), (1, "echo"), (1, "free"), (1, "wide"))
 SILENT = ((0, "sink"), (0, "noise"), (0, "twin"), (1, "sink"), (1, "sink 2"), (1, "same output"), (1, "twin"))
 FREE = ((1, "lookup"), (1, "free"))  # learn their queries and keys too
-NARROW = {(0, "first"): 2, (0, "wide"): 6}  # ranks of values
-LOUD = 1.2  # every singular value of the loud head's W_V W_O, which is fixed
+NARROW = {(0, "first"): 2}  # ranks of values
+LOUD = 0.8  # every singular value of the loud head's W_V W_O, which is fixed
 
 
 def new_tokenizer() -> PreTrainedTokenizerFast:

@@ -8,7 +8,7 @@ from torch import Tensor
 N = 24  # tokens
 SPECTRA = {
     (10.0, 3.0, 1.0, 0.1): 0.9,
-    (4.0, 3.0, 2.0, 1.0): 0.9,
+    (4.0, 3.0, 2.0, 0.5): 0.9,
     (5.0, 5.0, 5.0, 5.0): 0.99,
     (6.0, 0.0, 0.0, 0.0): 0.999,
 }
@@ -53,7 +53,7 @@ def layer_with_twins() -> tuple[Tensor, Tensor, Tensor]:
     turn = torch.linalg.qr(torch.randn(4, 4, generator=draw))[0]
     values[1], outputs[1] = values[0] @ turn, turn.T @ outputs[0] / 2
     values[3], outputs[3] = values[0], outputs[0]
-    values[5], outputs[5] = values[0], -outputs[0]
+    values[5], outputs[5] = -values[0], outputs[0]
     values[7], outputs[7] = -values[6], -outputs[6]
     return maps, values, outputs
 

@@ -92,25 +92,31 @@ def _pairs(found: object) -> set[tuple[int, int]]:
 
 def counts_ranks(attempt: Callable) -> None:
     """N.3: attempt(value (width, d), output (d, width), share) → least rank of W_V W_O that holds the share of Σσ²."""
-    for values, share in SPECTRA.items():
-        value, output = head_with(values)
-        found, right = attempt(value, output, share), _rank(values, share)
-        if found == right:
-            continue
-        case = f"σ = {', '.join(f'{each:g}' for each in values)}, share {share:g}: "
-        assert not isinstance(found, bool) and hasattr(found, "__index__"), f"return a whole number, not {found!r}"
-        assert found != _rank(values, share, 1), case + f"{found} holds the share of Σσ, not of Σσ²"
-        for part, alone in (("W_V", value), ("W_O", output)):
-            wrong = int(needed_rank(alone, share, 2))
-            assert found != wrong, case + f"{found} is right for {part} alone: take the product W_V W_O"
-        assert found != right - 1, case + f"{found} values hold less than the share: one more"
-        raise AssertionError(case + f"expected {right}, got {found}")
+    heads = {values: head_with(values) for values in SPECTRA}
+    found = [attempt(*heads[values], share) for values, share in SPECTRA.items()]
+    for each in found:
+        assert not isinstance(each, bool) and hasattr(each, "__index__"), f"return a whole number, not {each!r}"
+    right = [_rank(Spectrum(torch.tensor(values)), share) for values, share in SPECTRA.items()]
+    mistakes = {
+        "these hold the share of Σσ, not of Σσ²": [
+            _rank(Spectrum(torch.tensor(values)), share, 1) for values, share in SPECTRA.items()
+        ],
+        "these are right for W_V alone: take the product W_V W_O": [_rank(heads[v][0], s) for v, s in SPECTRA.items()],
+        "these are right for W_O alone: take the product W_V W_O": [_rank(heads[v][1], s) for v, s in SPECTRA.items()],
+        "these values hold less than the share: one more": [each - 1 for each in right],
+    }
+    for words, wrong in mistakes.items():
+        assert found != wrong or found == right, f"for four heads you find the ranks {found}: {words}"
+    for each, expected, (values, share) in zip(found, right, SPECTRA.items(), strict=True):
+        case = f"σ = {', '.join(f'{value:g}' for value in values)}, share {share:g}"
+        assert each == expected, f"{case}: expected {expected}, got {each}"
+    value, output = heads[values]
     found = attempt(value, torch.zeros_like(output), 0.9)
     assert found == 0, f"a head whose W_O is zero needs rank 0, you say {found}"
 
 
-def _rank(values: tuple[float, ...], share: float, power: int = 2) -> int:
-    return int(needed_rank(Spectrum(torch.tensor(values)), share, power))
+def _rank(matrix: torch.Tensor | Spectrum, share: float, power: int = 2) -> int:
+    return int(needed_rank(matrix, share, power))
 
 
 def orders_by_measuring_again(attempt: Callable) -> None:
