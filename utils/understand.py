@@ -210,13 +210,17 @@ def result(scores: Mapping[int, Sequence[int]]) -> pd.DataFrame:
     """Points of each explained insight, and whether it counts as correct; ``attrs["reached"]`` says it of the goal.
 
     scores: number of an insight → points for mechanism, evidence, limit and source, 0 to 2 each. Correct are 6 of 8
-    points with the mechanism not at 0. Reached: the five of the goal are correct. Raises ValueError for other points.
+    points with the mechanism not at 0. Reached: the five of the goal are correct. Raises ValueError for other points,
+    TypeError for what is no dictionary.
     """
+    if not isinstance(scores, Mapping):
+        raise TypeError(f"marks are a dictionary, insight → four marks, not {type(scores).__name__}")
     rows = []
     for number, given in scores.items():
         if number not in explanations():
             raise ValueError(f"insight {number!r} is not there: choose 1 to 11")
-        fair = isinstance(given, Sequence) and len(given) == len(CRITERIA) and set(given) <= set(range(FULL + 1))
+        fair = isinstance(given, Sequence) and len(given) == len(CRITERIA)
+        fair = fair and all(isinstance(mark, int) and mark in range(FULL + 1) for mark in given)
         if not fair:
             raise ValueError(f"insight {number}: {given!r} are no four marks from 0 to {FULL} ({', '.join(CRITERIA)})")
         total = sum(given)

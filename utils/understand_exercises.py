@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from utils import understand
 from utils.claims import MEASURED
@@ -25,10 +25,11 @@ def _misjudged(sentence: understand.Sentence, given: object) -> str:
     """What is wrong with a verdict and its reason; empty if nothing is."""
     pair = isinstance(given, tuple | list) and len(given) == 2
     assert pair, f"sentence {sentence.insight}: give a verdict and a reason, such as (“holds”, “as stated”)"
-    verdict, reason = given
-    assert verdict in MEASURED, f"sentence {sentence.insight}: {verdict!r} is no verdict: use {', '.join(MEASURED)}"
-    known = understand.reasons()
-    assert reason in known, f"sentence {sentence.insight}: {reason!r} is no reason: use {', '.join(known)}"
+    (verdict, reason), known = given, understand.reasons()
+    turned = _one_of(verdict, known) and _one_of(reason, MEASURED)
+    assert not turned, f"sentence {sentence.insight}: first the verdict, then the reason: ({reason!r}, {verdict!r})"
+    assert _one_of(verdict, MEASURED), f"sentence {sentence.insight}: {verdict!r} is no verdict: use {_all(MEASURED)}"
+    assert _one_of(reason, known), f"sentence {sentence.insight}: {reason!r} is no reason: use {_all(known)}"
     agree = (verdict == "holds") == (reason == "as stated")
     rule = "only a sentence that holds stands “as stated”, and every other one has a fault"
     assert agree, f"sentence {sentence.insight}: “{verdict}” and “{reason}” contradict each other: {rule}"
@@ -47,7 +48,7 @@ def chooses_controls(attempt: Callable) -> None:
     faults = {}
     for number, finding in asked.items():
         control = found[number]
-        assert control in known, f"finding {number}: {control!r} is no control: use {', '.join(known)}"
+        assert _one_of(control, known), f"finding {number}: {control!r} is no control: use one of {_all(known)}"
         faults[number] = (
             ""
             if control == finding.control
@@ -61,7 +62,7 @@ def makes_its_points(attempt: Callable) -> None:
     found, known = attempt(), understand.explanations()
     assert isinstance(found, Mapping), f"return a dictionary, insight → letters, not {type(found).__name__}"
     for number, letters in found.items():
-        assert number in known, f"insight {number!r} is not there: choose 1 to 11"
+        assert number in known, f"insight {number!r} is not there: choose 1 to 11{_as_text(number)}"
         _letters(number, letters, len(known[number].points))
     if missing := [number for number in GOAL if number not in found]:
         titles = "; ".join(f"{number}, {known[number].title}" for number in missing)
@@ -83,7 +84,10 @@ def _letters(number: int, letters: object, count: int) -> None:
     fine = isinstance(letters, str | list | tuple | set) and all(isinstance(each, str) for each in letters)
     assert fine, f'insight {number}: give the letters of points, such as "ac", not {letters!r}'
     strange = sorted(set(letters) - set(LETTERS[:count]))
-    assert not strange, f"insight {number} has no point {strange[0]!r}: there are {LETTERS[0]} to {LETTERS[count - 1]}"
+    assert not strange, (
+        f"insight {number} has no point {strange[0]!r}: there are {LETTERS[0]} to {LETTERS[count - 1]}; "
+        'write small letters and nothing between them, such as "ac"'
+    )
     assert set(letters), f"insight {number}: no point is chosen"
     everything = len(set(letters)) == count
     assert not everything, f"insight {number}: all points at once cannot be right, some contradict each other"
@@ -92,9 +96,24 @@ def _letters(number: int, letters: object, count: int) -> None:
 def _dictionary(found: object, asked: Mapping, what: str) -> None:
     """The answer is a dictionary with the numbers that are asked for, and no others."""
     assert isinstance(found, Mapping), f"return a dictionary, {what} → answer, not {type(found).__name__}"
-    missing, strange = [n for n in asked if n not in found], [n for n in found if n not in asked]
+    strange, missing = [n for n in found if n not in asked], [n for n in asked if n not in found]
+    asked_for = f"there is no {what} {strange[0]!r}: asked are {', '.join(map(str, asked))}" if strange else ""
+    assert not strange, asked_for + _as_text(strange[0])
     assert not missing, f"{what} {missing[0]} has no answer"
-    assert not strange, f"there is no {what} {strange[0]!r}"
+
+
+def _as_text(key: object) -> str:
+    """What to say of a key that is a number in quotes; else nothing."""
+    return f", as numbers: {int(key)}, not {key!r}" if isinstance(key, str) and key.strip().isdecimal() else ""
+
+
+def _one_of(name: object, names: Iterable[str]) -> bool:
+    return isinstance(name, str) and name in names
+
+
+def _all(names: Iterable[str]) -> str:
+    """Names as they are typed. Some have commas in them."""
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _named(faults: Mapping[int, str], what: str) -> None:
