@@ -6,7 +6,6 @@ A plan is a dictionary of what it changes, such as ``{"attention": "flash", "bat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -115,19 +114,23 @@ def setting_of(name: str, plan: Mapping[str, object]) -> Setting:
 
 
 def need(name: str, plan: Mapping[str, object]) -> Need:
-    """What a plan for an order needs. Texts beyond the batch are run one batch after the other."""
-    setting, texts = setting_of(name, plan), order(name).texts
+    """What a plan for an order needs. Texts beyond the batch are run one batch after the other; the last may be small."""
+    setting = setting_of(name, plan)
     found = costs(setting)
-    passes = math.ceil(texts / setting.batch)
+    whole_batches, rest = divmod(order(name).texts, setting.batch)
+    seconds = whole_batches * found["seconds"]
+    if rest:
+        seconds += costs(replace(setting, batch=rest))["seconds"]
     parts = Memory(**{part: found[part] for part in Memory._fields})
-    return Need(setting, parts, passes, passes * found["seconds"])
+    return Need(setting, parts, whole_batches + bool(rest), seconds)
 
 
 def judge(name: str, plan: Mapping[str, object]) -> pd.DataFrame:
     """What a plan needs against the limits of an order: a row for memory, a row for time."""
     found = need(name, plan)
     largest = f"mostly {part_name(found.largest)}: {megabytes(getattr(found.parts, found.largest))}"
-    batches = "1 batch" if found.passes == 1 else f"{found.passes} batches"
+    batches = "1 batch of" if found.passes == 1 else f"{found.passes} batches of"
+    batches += "" if order(name).texts % found.setting.batch == 0 else " up to"
     rows = {
         "memory": [
             megabytes(found.parts.total),
@@ -137,7 +140,7 @@ def judge(name: str, plan: Mapping[str, object]) -> pd.DataFrame:
         "time": [duration(found.seconds), duration(found.setting.limit), _margin(found.time_over, duration)],
     }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["needs", "limit", "margin"])
-    return table.assign(**{"made of": [largest, f"{batches} of {found.setting.batch}"]})
+    return table.assign(**{"made of": [largest, f"{batches} {found.setting.batch}"]})
 
 
 def _margin(over: float, shown: Callable[[float], str]) -> str:
