@@ -114,7 +114,7 @@ def setting_of(name: str, plan: Mapping[str, object]) -> Setting:
 
 
 def need(name: str, plan: Mapping[str, object]) -> Need:
-    """What a plan for an order needs. Texts beyond the batch are run one batch after the other; the last may be small."""
+    """What a plan for an order needs. Texts beyond the batch run batch after batch, and the last may be smaller."""
     setting = setting_of(name, plan)
     found = costs(setting)
     whole_batches, rest = divmod(order(name).texts, setting.batch)
