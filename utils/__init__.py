@@ -2,6 +2,7 @@
 
 models, corpora, translator     models and texts that need no network; a translation Transformer to read
 parses                          sentences of those texts with their dependencies
+search_index                    a sentence encoder as a search engine, and how well it finds
 attention                       maps of any model, their statistics, rollout, attention from scratch
 measures                        numbers about weights, maps and states, each with its null model (the door to
                                 asymmetry, spectra, nulls, roles, dependencies, similarity)
