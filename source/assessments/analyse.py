@@ -5,6 +5,7 @@
 # are the same, which are needed, and say what you would prune. The check prunes what you say and measures.
 
 # %%
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import display
@@ -50,7 +51,7 @@ plots.use_style()
 # %% [markdown]
 # ## 1 The case
 #
-# The model is a small GPT-2: it reads from left to right and guesses the next word. `head L0H3` is head 3 of layer 0.
+# The model is a small GPT-2: it reads from left to right and guesses the next word. L0H3 is head 3 of layer 0.
 
 # %%
 model, tokenizer = analyse.unknown()
@@ -161,7 +162,9 @@ check("N.1", role, exercises.gives_roles_by_rule)
 
 # %%
 statistics = head_statistics(model, tokenizer, list(notes))
-statistics.index = [f"L{a}H{b}" for a, b in statistics[["layer", "head"]].values]
+statistics.index = [
+    f"L{a}H{b}" for a, b in statistics[["layer", "head"]].values
+]
 columns = {
     "sink_share": "on the first token",
     "best_offset": "offset",
@@ -170,7 +173,7 @@ columns = {
 }
 assert (statistics.sink_share > 0.9).sum() >= 3
 assert (statistics.normalized_entropy > 0.99).any()
-statistics[list(columns)].rename(columns=columns).round(1) + 0.0
+statistics[list(columns)].rename(columns=columns).round(2) + 0.0
 
 # %% [markdown]
 # A role says where a head looks. It says nothing about what it takes from there, or whether anybody listens.
@@ -247,8 +250,8 @@ plots.strips(
     x="effective rank of P, of 50",
     null=["untrained", "even rows"],
     title="The rank of a map shows its shape",
-);
-
+    ax=plt.subplots(figsize=(6.5, 5.6))[1],
+)
 # %%
 # A shift of 50 tokens has rank 50 if it closes to a ring.
 shift = effective_rank(nulls.null_maps(50, "shift"))[0]
@@ -308,14 +311,25 @@ shown = {"rank for 99 %": 0, "√Σσ²": 1}
 shown |= {"cost at rank 2": 2, "cost at rank 0": 2}
 stored.round(shown).astype({"rank for 99 %": int}) + 0.0
 
+# %%
+# A small product of low rank that counts, and two large ones that do not.
+small = stored.loc["L0H7"]
+assert small["rank for 99 %"] <= 3 and small["cost at rank 0"] > 0.05
+large = stored.loc[["L0H1", "L1H6"]]
+assert (large["√Σσ²"] > 4 * small["√Σσ²"]).all()
+assert large["cost at rank 0"].max() < 0.01
+
 # %% [markdown]
-# TODO reading
+# Spectrum and cost disagree in both directions. By their spectra nearly all heads need rank 13 to 16, and most of them can be
+# cut to 2, or to nothing, for free. For L0H4 the spectrum is right: rank 2 costs 0.38 nats. L0H7 has rank 2, one of the
+# smallest products of all, and costs 0.11 when it is gone. So a low rank tells how to store a head. It does not tell whether
+# to keep it.
 #
 # ## 6 What heads do
 #
 # Switch a head off, everything else as it was, and see how much the loss rises. A dot is a note.
 
-# %% mystnb={"figure": {"name": "fig-analyse-effects", "caption": "TODO"}, "image": {"alt": "TODO"}}
+# %% mystnb={"figure": {"name": "fig-analyse-effects", "caption": "Rise of the loss when one head is switched off, one dot a note, bar: mean of 96 notes; grey: the sixteen heads of an untrained model, one dot each. Three heads cost more than 0.1 nats alone, the other thirteen less than 0.01 each. A mean can hide two groups: without L0H7 some notes lose nothing and others a quarter of a nat. Whether the thirteen can go together is another question."}, "image": {"alt": "Seventeen strips of dots. L0H4 lies far to the right, around 0.8. L0H0 lies around 0.15 and L0H7 in two groups, near 0 and near 0.2. All others, and the untrained heads, lie at 0."}}
 effects = {}
 with torch.no_grad():
     before = analyse.text_losses(model(**batch), batch)
@@ -329,12 +343,19 @@ plots.strips(
     effects,
     x="rise of the loss without the head, nats a word",
     null=["untrained"],
-    title="TODO",
+    title="Alone, three of sixteen heads are needed",
     reference=0.0,
-);
+    ax=plt.subplots(figsize=(6.5, 5.4))[1],
+)
+# %%
+mean = pd.Series({each: float(v.mean()) for each, v in effects.items()})
+mean = mean.drop("untrained")
+assert (mean > 0.1).sum() == 3 and (mean < 0.01).sum() == 13
+assert abs(effects["untrained"]).max() < 0.05
 
 # %% [markdown]
-# TODO reading
+# Compare with what you wrote down in part 2. One of the three reads all words alike, one looks like a sink. Heads that are just as
+# even, just as sharp or just as fixed on the first token cost nothing.
 #
 # How well would pictures and weights have told? Rank correlation (Spearman) of three scores with the mean effect, over the
 # sixteen heads:
@@ -348,8 +369,9 @@ scores = {
 }
 told = {each: spearman(values, effect) for each, values in scores.items()}
 assert abs(told["sharp maps (mean greatest weight)"]) < 0.5
-assert max(told.values()) < 0.9
-pd.Series(told, name="rank correlation with the effect").round(1).to_frame()
+assert max(told.values()) < 0.6
+told_table = pd.Series(told, name="rank correlation with the effect")
+told_table.round(1).to_frame() + 0.0
 
 # %% [markdown]
 # Now remove heads one after the other, in the order of what each costs alone, and in random orders:
@@ -358,18 +380,21 @@ pd.Series(told, name="rank correlation with the effect").round(1).to_frame()
 frame = ablation_effect(model, [few], analyse.text_losses)
 orders = {"cheapest alone first": order_by(frame, "effect")}
 orders["random"] = {s: random_order(model, seed=s) for s in range(3)}
-steps = [n / 16 for n in (0, 4, 8, 10, 12, 14, 16)]
+steps = [n / 16 for n in (0, 4, 8, 12, 16)]
 curve = pruning_curve(
     model, orders, lambda m: analyse.loss(m, few), fractions=steps
 )
 table = curve.pivot_table("value", ["order", "seed"], "removed", dropna=False)
 table = table.dropna(how="all") - start
 alone = table.loc["cheapest alone first"].iloc[0]
-assert alone[8] < 0.02 and alone[12] > 0.5
-table.round(1) + 0.0
+# Eight heads, none of which costs 0.02 alone, cost much together.
+assert frame.effect.nsmallest(8).max() < 0.02 < 0.3 < alone[8]
+table.round(2) + 0.0
 
 # %% [markdown]
-# TODO reading
+# The order by single effects breaks before half of the heads are gone, although none of those eight costs 0.02 alone. One of the
+# random orders does better at that point. Ablation of single heads answers the question "what if this one goes and all others
+# stay", and after the first removal that is no longer the question.
 #
 # ::::{div} exercise
 # **Exercise N.4** · difficulty 3/5 · about 10 minutes · needs part 6
@@ -448,6 +473,7 @@ check("N.5", recommendation, exercises.recommends_within_the_floor)
 #
 # :::{dropdown} Hint
 # Each sentence about a head needs a measurement: a map, a product, or an ablation. Say which, and what chance would give.
+# `analyse.token_losses` has the loss of every word: at which word does a head help?
 # :::
 # ::::
 
@@ -456,7 +482,23 @@ check("N.5", recommendation, exercises.recommends_within_the_floor)
 def diagnosis():
     """(heads pruned, text)."""
     ### BEGIN SOLUTION
-    text = """TODO"""
+    text = """
+    By maps over 96 notes L0H2, L0H6 and L1H0 read the word before, L0H4 the
+    word three back, L0H1 itself, L0H3, L0H7, L1H2 and L1H5 the first word.
+    Two pairs are duplicates, L0H2 with L0H6 and L1H1 with L1H7: equal maps
+    and a cosine of 1 between their products. Without either head of L0H2
+    and L0H6 the loss stays, without both it rises by 0.66 nats. L0H3 looks
+    like L0H7 and does nothing; L0H7 carries what the endings depend on:
+    0.11 nats, in notes of noon and night 0.18. L0H0 reads all words alike
+    and is needed, most of all for the place (1.0 nats there). L0H1 is sharp
+    and large, and idle. L0H4 costs 0.84 nats. Heads of an untrained model
+    change the loss by 0.03 nats at most. I keep L0H0, L0H4, L0H6, L0H7 and
+    L1H7 and prune eleven heads. On notes not used before the loss is
+    0.86 nats, and 0.86 nats pruned. Limits: heads were set to zero, on notes
+    of one length and one language; other notes may need L0H5 or L1H4, whose
+    task I did not find. A rise above 0.05 nats on such notes would change
+    my mind.
+    """
     kept = {(0, 0), (0, 4), (0, 6), (0, 7), (1, 7)}
     return [h[:2] for h in heads_of(model) if h[:2] not in kept], text
     ### END SOLUTION
@@ -479,7 +521,9 @@ check("N.6", diagnosis, exercises.says_what_was_measured)
 # differ by 2 is read again together.
 #
 # :::{div} speaker-notes
-# TODO
+# 2 points under *redundancy* need three numbers: without L0H2 0.00, without L0H6 0.00, without both 0.66 nats. Under *importance* an
+# answer that ranks heads by sharpness or by the size of products gets 0. Under *recommendation*, "L0H7 stays although it looks
+# like L0H3" is a reason. Why L0H0 is needed nobody has to explain: it is enough to say at which word (the place: 1.0 nats).
 # :::
 #
 # ## The note's claim
@@ -491,16 +535,12 @@ check("N.6", diagnosis, exercises.says_what_was_measured)
 record = claims.record(
     "C12.4",
     {
-        "rank correlation of sharp maps with effects, 16 heads": round(
-            told["sharp maps (mean greatest weight)"], 1
-        ),
-        "of the effective rank of maps": round(told["effective rank of P"], 1),
-        "of the size of W_V W_O": round(told["size of W_V W_O"], 1),
-        "heads that may go, by measuring again": "11 of 16",
+        f"rank correlation with effects: {each}": round(value, 1) + 0.0
+        for each, value in told.items()
     },
     "holds with conditions",
 )
-record
+display(claims.card(12), record)
 
 # %% [markdown]
 # Maps and singular values describe heads, and find duplicates. They do not tell which head is needed: the condition is an
