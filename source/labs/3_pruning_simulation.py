@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from utils import lab3, lab3_optional, plots
+from utils import lab3, lab3_optional, lab3_plans, plots
 from utils import pruned_retrieval as pr
 from utils import pruning_costs as pc
 from utils.corpora import translation_pairs
@@ -145,11 +145,13 @@ print(f"searcher: without one head the loss falls for {helped:.0%} of heads")
 table.round(1)
 
 # %% [markdown]
-# The two models want opposite scores. The searcher was not trained on docstrings: its loss here has a slope, and the
-# slope has a sign. Without any one of 48 heads it even falls, on the 24 pairs of this measurement, and a score without a
-# sign cannot see that. The translator stands near the minimum of the loss that it was trained on: its mean slope is mostly
-# noise, and size is all that is left. So **ask what the model was trained on before you choose a score**, and check a few
-# heads by removal.
+# The two models want different scores. On the searcher *signed* comes closest to the true effect, but 0.6 is far from
+# perfect: the scores saw 150 pairs, the removals 24. Without any one of 48 heads the loss even falls on these 24, and a
+# score without a sign cannot see that. On the translator size predicts, and the sign hardly.
+#
+# A likely reason, not tested: the searcher was not trained on docstrings, so its loss here has a slope, and the slope has a
+# sign. The translator stands near the minimum of the loss that it was trained on. Its mean slope is mostly noise, and size
+# is all that is left. So **ask what the model was trained on before you choose a score**, and check a few heads by removal.
 #
 # Now live, on the translator: ten of 96 heads go at once.
 
@@ -164,12 +166,12 @@ for name, order in orders.items():
 assert losses["signed"] > losses["absolute"] + 0.25
 assert losses["absolute"] < losses["all heads"] + 0.1
 first_ten = pd.Series([head.kind for head in orders["signed"][:10]])
-assert (first_ten == "cross").sum() >= 8
+assert (first_ten == "cross").sum() == 9
 {name: round(loss, 2) for name, loss in losses.items()}
 
 # %% [markdown]
 # In nats a token. The signed order takes nine cross-attention heads among its first ten, those that the translator can
-# spare least. Random heads do better than that.
+# spare least. Ten random heads do better than that.
 #
 # ::::{div} exercise
 # **Exercise L3.1** · difficulty 1/5 · about 4 minutes · needs part 2
@@ -251,14 +253,16 @@ assert (
 print("72 heads masked cost what they cost; 72 heads removed are faster")
 
 # %% [markdown]
-# Same answers, different bills. A mask computes every head and then throws the result away; use it to *ask* what removal
-# would do, never to save. Half of the heads are 8 % of MiniLM's parameters, since half of all parameters are the embedding
-# of words and a third the feed-forward blocks. “50 % of the heads” is not 50 % of anything you pay for.
+# Same answers, different bills. (How much faster half of the heads make it: part 6.) A mask computes every head and then
+# throws the result away. Use it to *ask* what removal would do, never to save. Half of the heads are 8 % of MiniLM's
+# parameters, since half of all parameters are the embedding of words and a third the feed-forward blocks. “50 % of the
+# heads” is not 50 % of anything you pay for.
 #
 # ::::{div} exercise
 # **Exercise L3.2** · difficulty 2/5 · about 4 minutes · needs part 3
 #
-# How many parameters leave a BERT with `removed` heads? Biases included.
+# `removed` heads are cut out of a BERT. How many parameters leave with them? Biases included. `width` is that of the model,
+# $d$; `head_width` is $d_h$.
 #
 # :::{dropdown} Hint
 # A head owns $d_h$ rows of $W_Q$, $W_K$, $W_V$, each of width $d$, with their biases, and $d_h$ columns of $W_O$.
@@ -286,7 +290,7 @@ check("L3.2", parameters_that_leave, lab3.counts_what_leaves)
 # the next part. Two heads that do the same work look dispensable, both; after one has gone the other is not. **Greedy** is
 # the extreme: in each round, measure the loss without each head that is left. That costs hundreds of passes, and it looks
 # so long at the ranking texts that it may learn *them*. **L0 gates** choose and tune at the same time
-# {cite}`voita2019`; part 7 has those of the translator.
+# {cite}`voita2019`: part 5 shows gates of the searcher, part 7 those of the translator.
 #
 # ::::{div} exercise
 # **Exercise L3.3** · difficulty 3/5 · about 6 minutes · needs part 4
@@ -354,8 +358,9 @@ print("of 48 encoder heads go:", count)
 {name: round(loss, 1) for name, loss in halved.items()}
 
 # %% [markdown]
-# Four rankings for one, and the loss is 0.2 nats lower. In one shot 44 of the encoder's 48 heads go, because each of them alone
-# can be spared. Ranked again, those that are left have become important, and 36 go.
+# Four rankings for one, and the loss is about 0.2 nats lower. In one shot 44 of the encoder's 48 heads go, because each of
+# them alone can be spared. Ranked again, those that are left have become important, and 36 go. One model, one way to rank:
+# on the searcher it will be otherwise.
 #
 # :::{div} speaker-notes
 # 7 minutes with the exercise. Ask before part 5: who bets on greedy? Vote by hands. The figure answers it.
@@ -395,22 +400,28 @@ table = wide.assign(
 # At 18 heads Fisher beats every draw; with 6, no head at all does so.
 assert wide["fisher"][18] > max(drawn["max"][18], wide["fisher"][72] - 0.05)
 assert drawn["max"][6] < wide["fisher"][0]
+at_36 = curves[(curves["order"] == "random") & (curves["kept"] == 36)]
+assert (at_36["recall@1"] > wide["fisher"][36]).sum() == 2
 table.sort_index(ascending=False).round(2).T
 
 # %% [markdown]
-# Three quarters of the heads can go at hardly a loss, **if** they go by Fisher: with 18 heads it finds as much as with all 72,
-# and more than every random draw. (At 36 heads one draw of five did better: luck is that large.) *Signed*, which predicted
-# single removals best, does no better than *absolute*. It answers another question: what does the loss do when *one* head
-# goes? Fisher asks how far the embedding moves, and when dozens of heads go at once, staying close to the old embedding is
-# the safer aim. *Iterative* gains nothing here, unlike on the translator: Fisher's order hardly changes when it is made again.
-# *Greedy* minimised the loss itself, without each head in turn, on 24 pairs with eight heads a round. At 18
-# heads it is no better than a random draw: it has learned its 24 pairs. *Gates, tuned* even beat the whole model with 52
-# heads, and not with 21. But they change all weights, on 150 pairs with their answers: part of that is training for the task.
+# A change of recall@1 has an interval of about ±0.05 here: 219 queries are few. Read the table with that in mind.
 #
-# Now the other end. With **no head at all** the model still finds 0.57. Attention brings 7 points of recall here, and six
-# random heads bring less than none: all five draws lie below. Search among short texts is nearly a matter of which words
-# occur, and word vectors with feed-forward blocks see that. “It survives without 75 % of its heads” says as much about the
-# task as about the heads.
+# - *Fisher.* With 18 heads it finds what all 72 find, 0.64; the change lies between −0.05 and 0.05. All five random draws
+#   lie below 0.56. At 36 heads two of the five do better than Fisher: luck is that large.
+# - *Signed* came closest to single removals, and is no better than *absolute* here. It answers another question: what does
+#   the loss do when *one* head goes? Fisher asks how far the embedding moves. When dozens of heads go at once, staying close
+#   to the old embedding seems the safer aim.
+# - *Iterative* gains nothing here, unlike on the translator. Ranked again, 32 of the first 36 heads are the same.
+# - *Greedy* took out what raised the loss least, on 24 pairs, eight heads a round. At 18 heads it finds one query more than
+#   the best random draw, and 18 fewer than Fisher. It may have learned its 24 pairs.
+# - *Gates, tuned* find more than the whole model with 52 heads (0.70, change 0.01 to 0.10), and not with 21. But they change
+#   all weights, on 150 pairs with their answers: part of that is training for the task. Fisher, untuned, has 0.69 at 54.
+#
+# Now the other end. With six heads Fisher and *signed* find 0.58, and every random draw 0.53 or less. But with **no head at
+# all** the model still finds 0.57. So the best of six heads beats luck, and not the empty model. All attention together
+# brings 7 points here. Search among short texts is nearly a matter of which words occur, and word vectors with feed-forward
+# blocks see that. “It survives without 75 % of its heads” says as much about the task as about the heads.
 
 # %% tags=["claim"]
 live = {72: whole, 36: pr.vectors(small, tokenizer, few)}
@@ -420,6 +431,8 @@ assert at_one[72] > 0.6 and min(at_one.values()) > at_one[72] - 0.3
 print("recall@1, live:", {k: round(v, 2) for k, v in at_one.items()})
 
 # %% [markdown]
+# With 80 queries the interval is about ±0.08: this does not tell 36 heads from none. The curves above use all 219.
+#
 # In JupyterLab or Notebook the next cell lets you remove heads yourself and search at once. On the web page it is left out:
 # the figure above needs no kernel.
 
@@ -432,14 +445,14 @@ pruning_box(searcher, tokenizer)
 # Removing all heads of MiniLM leaves its feed-forward blocks, two thirds of the operations at 64 tokens. So operations
 # predict at most a third less time. Michel et al. report hardly any gain for a batch of one: +1.9 % when half of BERT's heads
 # are gone, against +17.5 % for a batch of 16 or more (their table 4, on a GPU; read from transcripts, not confirmed)
-# {cite}`michel2019`. There, starting the kernels takes longer than running them.
+# {cite}`michel2019`. A likely reason: there, starting the kernels takes longer than running them.
 #
 # :::{div} predict
 # **Predict.** And here, on one thread of a processor: does a batch of one gain nothing, half, or nearly all of what the
 # operations predict?
 # :::
 
-# %% mystnb={"figure": {"name": "fig-lab3-time", "caption": "Time of a pass by the heads that are kept, as a share of the whole model's. On one thread of a processor, the operations predict the time for one text and for sixteen; masks save nothing. Medians of 11 rounds."}, "image": {"alt": "Two lines of dots, batch 1 and batch 16, close to a grey prediction line that falls from 1 at 72 heads to 0.65 at no head. Two crosses for masked heads lie at 1."}}
+# %% mystnb={"figure": {"name": "fig-lab3-time", "caption": "Time of a pass by the heads that are kept, as a share of the whole model's. On one thread of a processor, the operations predict the time for one text and for sixteen; masks save nothing. Medians of 11 rounds, the mean of two random orders."}, "image": {"alt": "Two lines of dots, batch 1 and batch 16, close to a grey prediction line that falls from 1 at 72 heads to 0.65 at no head. Crosses for masked heads, at 36 and at 0 heads, lie at 1."}}
 timed = pc.timed()
 kept = np.array([72, 54, 36, 18, 6, 0])
 predicted = pc.predicted_flops(kept, 16) / pc.predicted_flops(72, 16)
@@ -471,8 +484,8 @@ assert share[1][2] > share[16][2]  # one text gains a little less
 pd.DataFrame(rows, index=pd.Index(kept, name="heads kept")).round(2).T
 
 # %% [markdown]
-# At half of the heads the operations predict 18 % less. We measure 16 % for one text and 19 % for sixteen. So “little at batch 1” is
-# true of a device that waits for its kernels, not of pruning: **measure on the machine that you will use**. Parameters, and
+# At half of the heads the operations predict 18 % less. We measure 16 % for one text and 19 % for sixteen. So “little at
+# batch 1” is no law of pruning: it depends on the device. **Measure on the machine that you will use.** Parameters, and
 # with them the memory for weights, fall least: 16 % without any head.
 #
 # ## 7 By attention type
@@ -516,8 +529,8 @@ print("three quarters of one type gone, extra nats a token:")
 {kind: round(extra, 1) for kind, extra in cost.items()}
 
 # %% [markdown]
-# Three quarters of the cross-attention costs four times what three quarters of the encoder costs: through cross-attention alone
-# the decoder sees the source. A good order knows it without being told. Of the 48 heads that *absolute* keeps, 21 are
+# Three quarters of the cross-attention costs about four times what three quarters of the encoder costs: through
+# cross-attention alone the decoder sees the source. A good order knows it without being told. Of the 48 heads that *absolute* keeps, 21 are
 # cross heads (of 24), 23 decoder heads (of 24) and 4 encoder heads (of 48). Under a budget for *all* heads, do not spread
 # the cuts evenly over types.
 #
@@ -536,7 +549,7 @@ print("three quarters of one type gone, extra nats a token:")
 # queries in the old index, or in a rebuilt one?
 # :::
 
-# %% mystnb={"figure": {"name": "fig-lab3-index", "caption": "recall@1 of the pruned searcher with its index rebuilt and with the index of the whole model, by the heads that are kept. The old index serves as well until fewer than 18 heads are left; then it falls behind. Bands: five random orders."}, "image": {"alt": "Three panels, Fisher, signed and random. Two lines fall from 0.64 at 72 heads. They stay close down to 18 heads and part at the right end, where the rebuilt index reaches 0.57 and the old one 0.50."}}
+# %% mystnb={"figure": {"name": "fig-lab3-index", "caption": "recall@1 of the pruned searcher with its index rebuilt and with the index of the whole model, by the heads that are kept. Down to six heads the two differ by less than 219 queries can tell. Without heads the old index falls behind. Right: mean and range of five random orders."}, "image": {"alt": "Three panels, Fisher, signed and random. Two lines fall from 0.64 at 72 heads. They stay close down to 6 heads and part at the right end, where the rebuilt index reaches 0.57 and the old one 0.50."}}
 ways = {"fisher": "by Fisher", "signed": "signed", "random": "at random"}
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True)
 columns = {"recall@1": "index rebuilt", "mixed recall@1": "old index"}
@@ -552,19 +565,22 @@ for ax, (name, title) in zip(axes, ways.items(), strict=True):
     ax.invert_xaxis()
 axes[0].set_ylabel("recall@1")
 axes[0].legend(loc="lower left")
-title = "The old index serves until few heads are left"
+title = "The old index serves until hardly a head is left"
 figure.suptitle(title, x=0.01, ha="left", weight="bold")
 gap = curves.groupby(["order", "kept"])[list(columns)].mean()
 gap = (gap["mixed recall@1"] - gap["recall@1"]).unstack()
-assert gap[36].min() > -0.04 and gap[0].max() < -0.05
+assert gap[36].abs().max() < 0.03 and gap[6].abs().max() < 0.03
+assert gap[0].max() < -0.05
 
 # %% [markdown]
-# The cosine to the old vectors has fallen to 0.7 or 0.8, and nothing is lost: with half of the heads, queries in the *old* index
-# find as much as in a rebuilt one, within 4 points by every order. The old passages were embedded by the whole model; the
-# short query suffers less. So the cheapest plan may be to **prune only the encoder of queries** and leave the index alone.
+# With half of the heads the mean cosine to the old vectors has fallen to between 0.69 and 0.86. Yet queries in the *old*
+# index find about as much as in a rebuilt one: the two differ by less than 3 points in every order. So the cheapest plan
+# may be to **prune only the encoder of queries** and leave the index alone. (A likely reason, not tested: one of
+# the two vectors in each cosine still comes from the whole model.)
 #
-# It ends between 18 and 6 heads. Without any head the old index finds 0.50 and a rebuilt one 0.57: now the two models
-# speak different languages. No cosine tells you where this point lies. *Search with both on judged queries, and look.*
+# With six heads the cosine is 0.5 or 0.6, and the two differ by 3 points at most: too little for 219 queries. Without any
+# head the old index finds 0.50 and a rebuilt one 0.57, at a cosine of 0.4. Somewhere between, the two models stop speaking
+# one language, and no cosine tells you where. *Search with both on judged queries, and look.*
 #
 # Recall is not all that users see. Here are the rows for Fisher:
 
@@ -577,16 +593,16 @@ rows.round(2)
 
 # %% [markdown]
 # *kept of ten*: the share of a query's first ten passages that are still among its first ten. *moved*: the share of queries
-# whose right passage has another rank. With 36 heads recall is unchanged, and yet a third of the first ten are other
-# passages and 37 % of the right ones have moved. If people read that list, or a language model does, they will notice.
+# whose right passage has another rank. With 36 heads recall has hardly changed, and yet a third of the first ten are
+# other passages and 37 % of the right ones have moved. If people read that list, or a language model does, they will notice.
 # *change* and *mixed change*: 95 % bootstrap intervals of the change of recall@1 over the same 219 queries. They are about
-# 0.1 wide. Smaller differences between orders mean nothing here.
+# 0.1 wide. Do not read differences below 0.05 between orders.
 #
 # ::::{div} exercise
 # **Exercise L3.4** · difficulty 2/5 · about 6 minutes · needs part 8
 #
-# Return recall@k of the new queries, first in the old index, then in the rebuilt one. Passage `i` answers query `i`; there may be
-# more passages than queries. Vectors have length 1.
+# Return recall@k of the new queries, a share of the queries, first in the old index, then in the rebuilt one. Passage `i`
+# answers query `i`; there may be more passages than queries. Vectors have length 1.
 #
 # :::{dropdown} Hint
 # `cosines = queries @ passages.T` is (queries, passages). The own passage of query `i` is `cosines[i, i]`.
@@ -628,6 +644,8 @@ assert searches["untrained, old index"] < 0.15
 pd.Series(searches, name="recall@1, live").round(2).to_frame()
 
 # %% [markdown]
+# Here the old index finds more, 0.76 against 0.68. On all 219 queries it is 0.66 against 0.64: with 80, luck looks large.
+#
 # ## 9 Recover
 #
 # A short tuning brings much back. The task needs no labels: make the pruned model's vector of any text point where the whole
@@ -658,10 +676,11 @@ table.round(2)
 
 # %% [markdown]
 # (recall@1 and cosine of passages with 18 heads, before and after; *random* is the mean of three draws.) Every choice moves
-# nearer to the old vectors. Random and absolute choices gain 5 points of recall, and Fisher, which had lost nothing, gains
-# nothing: 0.64 and 0.62 are the same within the interval. So a short tuning makes up for most of a poor choice. It was so on
-# the translator, too: after the same 500 steps, 10 of 48 encoder heads give BLEU 30.9 by gates, 30.2 by importance, 29.4 signed and
-# 28.8 at random ([chapter 3](../chapters/03-head-classes.ipynb)).
+# nearer to the old vectors. Random and absolute choices gain 5 points of recall. Fisher, which had lost nothing, gains
+# nothing: 0.64 and 0.62 are the same within the interval. Before, the choices lie between 0.54 and 0.64; after, between
+# 0.59 and 0.63, too close for 219 queries. So a short tuning makes up for much of a poor choice. It was so on
+# the translator, too: after the same 500 steps, 10 of 48 encoder heads give BLEU 30.9 by gates, 30.2 by importance,
+# 29.4 signed and 28.8 at random ([chapter 3](../chapters/03-head-classes.ipynb)).
 #
 # ## 10 Choose a plan
 #
@@ -688,7 +707,7 @@ table.round(2)
 def choose(plans, limits, rebuild):
     """The name of the best plan, a text, or "none".
 
-    plans: columns plan, kept, parameters, ms, rebuilt, old index.
+    plans: columns plan, kept, parameters, ms, rebuilt, old index, …
     """
     ### BEGIN SOLUTION
     for name, limit in limits.items():
@@ -701,17 +720,29 @@ def choose(plans, limits, rebuild):
     ### END SOLUTION
 
 
-check("L3.5", choose, lab3.chooses_under_constraints)
+check("L3.5", choose, lab3_plans.chooses_under_constraints)
 
 # %% [markdown]
-# These are the plans of this lab, with a batch of 16 passages of 64 tokens as the time that counts. When your function
-# passes, try it: `choose(plans, {"ms": 200}, rebuild=False)`.
+# These are the plans of this lab. *ms* is for a batch of 16 passages of 64 tokens. *change* is the interval of a rebuilt
+# index, *old change* that of the old one. When your function passes, try it: `choose(plans, {"ms": 200}, rebuild=False)`.
 
 # %%
 plans = pc.plans()
 assert len(plans) >= 12 and (plans["kept"].iloc[:2] == [72, 0]).all()
 shown = plans.drop(columns="parameters").round(2)
 shown.round({"MB": 1, "ms": 0, "ms of one text": 1})
+
+# %% [markdown]
+# **These 219 queries choose and judge.** The best of 27 plans looks better than it is: it is the best partly by luck, and a
+# new set of queries will bring other luck. No plan here was judged on queries that had no part in the choice. So treat a
+# lead below 0.05 as none: of plans that close take the cheaper one, or the one that moves least. Before you deploy, judge
+# the chosen plan once, on new queries. Beside each plan stands luck, five random orders:
+
+# %%
+lucky = curves[(curves["order"] == "random") & ~curves["kept"].isin([0, 72])]
+both = {"recall@1": "rebuilt", "mixed recall@1": "old index"}
+lucky = lucky.rename(columns=both).groupby("kept")[list(both.values())]
+lucky.agg(["min", "max"]).sort_index(ascending=False).round(2)
 
 # %% [markdown]
 # ## 11 Report
@@ -728,7 +759,7 @@ shown.round({"MB": 1, "ms": 0, "ms of one text": 1})
 # | **Saving** | “half of the heads” | parameters or operations | measured time, batch named, and that masks save none |
 # | **Loss** | none | recall@1 before and after | with an interval over the same queries |
 # | **Null** | none | random order named | its spread beside the plan, and the model with no heads at all |
-# | **Limits** | none | “other data may differ” | says which measurement would change the plan |
+# | **Limits** | none | “other data may differ” | which measurement would change the plan, and that these queries also chose it |
 #
 # 8 of 10 points is a good report. What it costs to change your mind counts, too: a mask is undone in a second, a rebuilt index
 # is not.
@@ -740,15 +771,16 @@ shown.round({"MB": 1, "ms": 0, "ms of one text": 1})
 # 2. *Saving.* Time falls to … % for a batch of …, parameters to … %.
 # 3. *Loss.* recall@1 goes from … to …, a change between … and … (95 %, same queries).
 # 4. *Null.* Five random orders lie between … and …; without any head it is …
-# 5. *Limits.* I would choose otherwise if …
+# 5. *Limits.* These 219 queries also chose the plan. I would choose otherwise if …
 
 # %% [markdown]
 # :::{div} speaker-notes
 # 5 minutes. A full answer for the phone: “Keep 36 of 72 heads by Fisher, removed, not tuned; the index stays. Time falls to
-# 84 % for one query. recall@1 in the old index goes from 0.64 to 0.66, a change between −0.02 and 0.05. Five random
-# orders lie between 0.60 and 0.64 there, and no head at all gives 0.50. I would choose otherwise if people read
-# the whole list, since a third of the first ten differ.” Likely wrong answers: saving counted in heads; “no loss” without an
-# interval; the best of many plans reported on the queries that chose it (219 queries chose *and* judged: ask for new ones).
+# 84 % for one query, parameters to 92 %. recall@1 in the old index goes from 0.64 to 0.66, a change between −0.02 and 0.05.
+# Five random orders lie between 0.60 and 0.64 there, so the lead over luck is three queries; no head at all gives 0.50. The same queries
+# chose the plan. I would choose otherwise if new queries fall below 0.60, or if people read the whole list, since a third
+# of the first ten differ.” Likely wrong answers: saving counted in heads; “no loss” without an interval; the best of many
+# plans reported as if other queries had chosen it; `absolute, 18, tuned` “beats” Fisher (by two queries).
 # To save time, cut part 7.
 # :::
 
@@ -815,11 +847,13 @@ check("L3.7", operations_left, lab3_optional.predicts_the_speed)
 # %% [markdown]
 # ## Takeaways
 #
-# 1. The score must fit the loss: signed for a loss that the model was not trained on, absolute at its own minimum; check a few heads by
-#    removal, and always draw random orders beside.
-# 2. Masks ask, removal saves; and it saves at most what the heads cost, a third of the operations and a sixth of the parameters here.
-# 3. Recall with judged queries decides when an index must be rebuilt, not drift: here the old index serves down to a quarter of
-#    the heads, while the first ten results that people see have changed.
+# 1. No score fits everything: *signed* came closest to single removals on the searcher, *absolute* on the translator, and
+#    when many heads went, *Fisher* kept most. Check a few heads by removal, and always draw random orders beside.
+# 2. Masks ask, removal saves; and it saves at most what the heads cost, a third of the operations and a sixth of the
+#    parameters here.
+# 3. Recall with judged queries decides when an index must be rebuilt, not drift: here the old index serves down to a few
+#    heads, while the first ten results that people see change from the start.
+# 4. 219 queries tell 0.1 apart, not 0.03. Choose on some queries, judge on others.
 #
 # ## References
 #
