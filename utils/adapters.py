@@ -47,7 +47,7 @@ class Projected(nn.Module):
     """A network of which only ``d`` numbers z are trained: every weight is θ₀ + P z, P random and fixed.
 
     P has one entry ±1 in each row: weight i follows one of the d numbers, drawn at random, with a random sign. This is
-    the cheapest of the random projections (a count sketch); its columns are orthogonal. All weights of the body but the
+    a cheap random projection (a count sketch); its columns are orthogonal. All weights of the body but the
     word embeddings take part, and the head, whose θ₀ is drawn here with spread 1/√width.
     """
 

@@ -21,7 +21,11 @@ def reads_across(attempt: Callable) -> None:
         for message, wrong in mistakes.items():
             assert abs(found - wrong) > 1e-6, message
         assert abs(found - right) < 1e-6 * right, f"target {target}: {right:.1f} examples, not {found:.1f}"
-    assert abs((attempt(list(sizes), list(known), 0.4) or 0) - 40) < 1e-6, "0.4 was measured: at 40 examples"
+    for target, measured in ((0.4, 40), (0.7, 640), (0.3, 10)):
+        found = attempt(list(sizes), list(known), target)
+        assert abs(found - measured) < 1e-6, f"{target} was measured, at {measured} examples: at the target is enough"
+    early = attempt(list(sizes), list(known), 0.2)
+    assert early == 10, f"the curve starts above 0.2, so it is there at its first size, 10, not at {early}"
     never = attempt(list(sizes), list(known), 0.9)
     assert never == math.inf, "0.9 is never reached: infinity, no guess beyond the curve"
 

@@ -1,4 +1,4 @@
-"""The stored runs of chapter 9, and readings of learning curves: advantage, examples saved, steps to a target."""
+"""The stored runs of chapter 9, and readings of learning curves: examples to a target accuracy, steps to it."""
 
 from __future__ import annotations
 

@@ -37,6 +37,8 @@ WRONG = [
     (graded.reads_across, lambda s, a, t: [n for n, x in zip(s, a, strict=True) if x < t][-1], "last size below"),
     (graded.reads_across, lambda s, a, t: math.log(examples_at(s, a, t)), "go back to examples"),
     (graded.reads_across, lambda s, a, t: min(examples_at(s, a, t), s[-1]), "never reached"),
+    (graded.reads_across, lambda s, a, t: math.inf if t >= a[-1] else examples_at(s, a, t), "at the target is enough"),
+    (graded.reads_across, lambda s, a, t: math.inf if t < a[0] else examples_at(s, a, t), "at its first size"),
     (graded.counts_adapters, lambda n, m, w, r: n * m * w * w, "LoRA trains A and B"),
     (graded.counts_adapters, lambda n, m, w, r: n * m * r * w, "both trained"),
     (graded.counts_adapters, lambda n, m, w, r: n * 2 * r * w, "each matrix"),
