@@ -496,10 +496,9 @@ def diagnosis():
     and large, and idle. L0H4 costs 0.84 nats. Heads of an untrained model
     change the loss by 0.03 nats at most. I keep L0H0, L0H4, L0H6, L0H7 and
     L1H7 and prune eleven heads. On notes not used before the loss is
-    0.86 nats, and 0.86 nats pruned. Limits: heads were set to zero, on notes
-    of one length and one language; other notes may need L0H5 or L1H4, whose
-    task I did not find. A rise above 0.05 nats on such notes would change
-    my mind.
+    0.86 nats, and 0.86 nats pruned. Limits: zeros for heads, notes of one
+    length and one language. Others may need L0H5 or L1H4, whose task I did
+    not find; a rise above 0.05 nats on them would change my mind.
     """
     kept = {(0, 0), (0, 4), (0, 6), (0, 7), (1, 7)}
     return [h[:2] for h in heads_of(model) if h[:2] not in kept], text
@@ -523,9 +522,10 @@ check("N.6", diagnosis, exercises.says_what_was_measured)
 # differ by 2 is read again together.
 #
 # :::{div} speaker-notes
-# 2 points under *redundancy* need three numbers: without L0H2 0.00, without L0H6 0.00, without both 0.66 nats. Under *importance* an
-# answer that ranks heads by sharpness or by the size of products gets 0. Under *recommendation*, "L0H7 stays although it looks
-# like L0H3" is a reason. Why L0H0 is needed nobody has to explain: it is enough to say at which word (the place: 1.0 nats).
+# 2 points under *redundancy* need three numbers: what the loss rises by without the one, without the other, without both. Under
+# *importance* an answer that ranks heads by sharpness or by the size of products gets 0. Under *recommendation*, "this head
+# stays although it looks like that one" is a reason. Why the even head is needed nobody has to explain: it is enough to say
+# at which word.
 # :::
 #
 # ## The note's claim
