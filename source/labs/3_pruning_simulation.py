@@ -405,7 +405,8 @@ assert (at_36["recall@1"] > wide["fisher"][36]).sum() == 2
 table.sort_index(ascending=False).round(2).T
 
 # %% [markdown]
-# A change of recall@1 has an interval of about ±0.05 here: 219 queries are few. Read the table with that in mind.
+# (*random* is the mean of five draws.) A change of recall@1 has an interval of about ±0.05 here: 219 queries are few. Read
+# the table with that in mind.
 #
 # - *Fisher.* With 18 heads it finds what all 72 find, 0.64; the change lies between −0.05 and 0.05. All five random draws
 #   lie below 0.56. At 36 heads two of the five do better than Fisher: luck is that large.
@@ -470,6 +471,7 @@ for texts, shade in ((1, "C0"), (16, "C1")):
     assert np.abs(share[texts] - predicted).max() < 0.06
 ax.set(xlabel="heads kept", ylabel="time, share of the whole", ylim=(0, 1.1))
 ax.invert_xaxis()
+ax.text(34, 1.0, "masked", va="center")
 ax.legend(loc="lower left")
 ax.set_title("Removed heads save what operations predict; masked save none");
 
@@ -549,9 +551,9 @@ print("three quarters of one type gone, extra nats a token:")
 # queries in the old index, or in a rebuilt one?
 # :::
 
-# %% mystnb={"figure": {"name": "fig-lab3-index", "caption": "recall@1 of the pruned searcher with its index rebuilt and with the index of the whole model, by the heads that are kept. Down to six heads the two differ by less than 219 queries can tell. Without heads the old index falls behind. Right: mean and range of five random orders."}, "image": {"alt": "Three panels, Fisher, signed and random. Two lines fall from 0.64 at 72 heads. They stay close down to 6 heads and part at the right end, where the rebuilt index reaches 0.57 and the old one 0.50."}}
+# %% mystnb={"figure": {"name": "fig-lab3-index", "caption": "recall@1 of the pruned searcher with its index rebuilt and with the index of the whole model, by the heads that are kept. Down to six heads the two differ by less than 219 queries can tell. Without heads the old index falls behind. Right: mean and range of five random orders."}, "image": {"alt": "Three panels, Fisher, signed and random. Two lines start at 0.64 with 72 heads and fall. They stay close down to 6 heads and part at the right end, where the rebuilt index reaches 0.57 and the old one 0.50."}}
 ways = {"fisher": "by Fisher", "signed": "signed", "random": "at random"}
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.1), sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(7, 3), sharey=True)
 columns = {"recall@1": "index rebuilt", "mixed recall@1": "old index"}
 for ax, (name, title) in zip(axes, ways.items(), strict=True):
     rows = curves[curves["order"] == name].groupby("kept")
@@ -723,19 +725,20 @@ def choose(plans, limits, rebuild):
 check("L3.5", choose, lab3_plans.chooses_under_constraints)
 
 # %% [markdown]
-# These are the plans of this lab. *ms* is for a batch of 16 passages of 64 tokens. *change* is the interval of a rebuilt
-# index, *old change* that of the old one. When your function passes, try it: `choose(plans, {"ms": 200}, rebuild=False)`.
+# These are the plans of this lab: a way to choose, and the number of heads that it keeps. *ms* is for a batch of 16 passages
+# of 64 tokens. *change* is the interval of a rebuilt index, *old change* that of the old one. When your function passes, try
+# it: `choose(plans, {"ms": 200}, rebuild=False)`.
 
 # %%
 plans = pc.plans()
 assert len(plans) >= 12 and (plans["kept"].iloc[:2] == [72, 0]).all()
-shown = plans.drop(columns="parameters").round(2)
+shown = plans.drop(columns=["parameters", "kept"]).set_index("plan").round(2)
 shown.round({"MB": 1, "ms": 0, "ms of one text": 1})
 
 # %% [markdown]
 # **These 219 queries choose and judge.** The best of 27 plans looks better than it is: it is the best partly by luck, and a
 # new set of queries will bring other luck. No plan here was judged on queries that had no part in the choice. So treat a
-# lead below 0.05 as none: of plans that close take the cheaper one, or the one that moves least. Before you deploy, judge
+# lead below 0.05 as none: among plans so close take the cheaper one, or the one that moves least. Before you deploy, judge
 # the chosen plan once, on new queries. Beside each plan stands luck, five random orders:
 
 # %%
