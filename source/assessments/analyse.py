@@ -116,8 +116,8 @@ assert maps.weights.triu(1).max() == 0
 # The first that applies, in this order, is the role.
 #
 # 1. `"first token"`: on the first token lies, in the mean over all queries but the first, at least 0.9 of the weight.
-# 2. `"offset -k"`: the greatest weight of at least 90 % of the rows lies $k$ tokens back ($k = 0, 1, 2, \dots$; offset = key − query).
-#    Rows count that have a key there: query $i$ has one if $i \ge k$.
+# 2. `"offset -k"`: the greatest weight of at least 90 % of the rows lies $k$ tokens back (offset = key − query).
+#    Rows count that have a key there: query $i$ has one if $i \ge k$. $k$ goes from 0 (`"offset 0"`) to half the length.
 # 3. `"diffuse"`: the entropy of row $i$ over $\ln(i + 1)$, the most it can be, is at least 0.9 in the mean over all queries but the
 #    first.
 # 4. `"content"`: none of these.
@@ -237,7 +237,7 @@ check("N.2", duplicates, exercises.finds_duplicates)
 # words alike, or those that search? Is a high rank a sign of importance?
 # :::
 
-# %% mystnb={"figure": {"name": "fig-analyse-ranks", "caption": "Effective rank of the maps of 24 notes, one dot a note, bar: mean; grey: null models. Heads that read a fixed place have nearly the rank of a shift, heads on the first token the rank 1. Even causal rows have rank 18 and not 1, because each row has another length. Heads that search lie where untrained heads do. The rank shows the shape of a map, and not whether the head is needed."}, "image": {"alt": "Eighteen strips of dots. Heads with an offset lie between 43 and 50, heads on the first token near 1, the others between 8 and 27. Of two grey strips at the bottom, untrained heads lie around 22 and even rows at 18."}}
+# %% mystnb={"figure": {"name": "fig-analyse-ranks", "caption": "Effective rank of the maps of 24 notes, one dot a note, bar: mean; grey: null models. Heads that read a fixed place have nearly the rank of a shift, heads on the first token the rank 1. Even causal rows have rank 18 and not 1, because each row has another length. Most heads that search lie where untrained heads do, one lower. The rank shows the shape of a map, and not whether the head is needed."}, "image": {"alt": "Eighteen strips of dots. Heads that read one place, always or mostly, lie between 41 and 50, heads on the first token near 1, the others between 8 and 27. Of two grey strips at the bottom, untrained heads lie around 22 and even rows at 18."}}
 read = analyse.maps_of(model, {"input_ids": batch["input_ids"][:24]})
 ranks = effective_rank(read)
 groups = {analyse.name(h): ranks[h.layer, h.head] for h in heads_of(model)}
@@ -251,8 +251,7 @@ plots.strips(
     null=["untrained", "even rows"],
     title="The rank of a map shows its shape",
     ax=plt.subplots(figsize=(6.5, 5.6))[1],
-);
-
+)
 # %%
 # A shift of 50 tokens has rank 50 if it closes to a ring.
 shift = effective_rank(nulls.null_maps(50, "shift"))[0]
@@ -347,8 +346,7 @@ plots.strips(
     title="Alone, three of sixteen heads are needed",
     reference=0.0,
     ax=plt.subplots(figsize=(6.5, 5.4))[1],
-);
-
+)
 # %%
 mean = pd.Series({each: float(v.mean()) for each, v in effects.items()})
 mean = mean.drop("untrained")
@@ -394,8 +392,8 @@ assert frame.effect.nsmallest(8).max() < 0.02 < 0.3 < alone[8]
 table.round(2) + 0.0
 
 # %% [markdown]
-# The order by single effects breaks before half of the heads are gone, although none of those eight costs 0.02 alone. One of the
-# random orders does better at that point. Ablation of single heads answers the question "what if this one goes and all others
+# The order by single effects breaks before half of the heads are gone, although none of those eight costs 0.02 alone. Two of the
+# three random orders do better at that point. Ablation of single heads answers the question "what if this one goes and all others
 # stay", and after the first removal that is no longer the question.
 #
 # ::::{div} exercise
@@ -467,11 +465,16 @@ check("N.5", recommendation, exercises.recommends_within_the_floor)
 #
 # Write the diagnosis for somebody who will run the pruned model, in 80 to 300 words: which heads do what and how you know, which
 # are duplicates, which look important and are not, which look idle and are not, what you would prune, and what could be wrong
-# with your analysis. Return the heads that you prune, and the text. Name heads as L0H3, and losses "in nats".
+# with your analysis. Return the heads that you prune, and the text. Write losses as "0.50 nats".
 #
-# The check compares your text with the model: the heads that you call needed or idle, a pair of duplicates, and the loss of the
-# whole and of the pruned model on the notes to judge by (`analyse.notes("judge")`: only now may you look at them). What it
-# cannot read, a person marks by the rubric below.
+# The check reads sentences in these words, as many as you like and at least one of each, and compares them with the model:
+#
+# - "L9H1 is needed", "L9H1 and L9H2 are needed": without it the loss rises by more than 0.05 nats, alone or after your pruning;
+# - "L9H1 is idle": without it alone the loss rises by at most 0.005, and with those that you prune by at most 0.05;
+# - "L9H1 and L9H2 are duplicates": by the rule of part 4, pair by pair.
+#
+# It also looks for the loss of the whole and of the pruned model on the notes to judge by (`analyse.notes("judge")`: only now may
+# you look at them), and for chance. What it cannot read, a person marks by the rubric below.
 #
 # :::{dropdown} Hint
 # Each sentence about a head needs a measurement: a map, a product, or an ablation. Say which, and what chance would give.
@@ -487,13 +490,13 @@ def diagnosis():
     text = """
     By maps over 96 notes L0H2 and L0H6 read the word before, L0H4 the word
     three back, L0H1 itself, L0H3, L0H7, L1H2 and L1H5 the first word.
-    Two pairs are duplicates, L0H2 with L0H6 and L1H1 with L1H7: equal maps
+    L0H2 and L0H6 are duplicates, L1H1 and L1H7 are duplicates: equal maps
     and a cosine of 1 between their products. Without either head of L0H2
     and L0H6 the loss stays, without both it rises by 0.66 nats. L0H3 looks
-    like L0H7 and does nothing; L0H7 carries what the endings depend on:
-    0.11 nats, in notes of noon and night 0.18. L0H0 reads all words alike
-    and is needed, most of all for the place (1.0 nats there). L0H1 is sharp
-    and large, and idle. L0H4 costs 0.84 nats. Heads of an untrained model
+    like L0H7, and L0H3 is idle; L0H7 carries what the endings depend on:
+    0.11 nats, in notes of noon and night 0.18. L0H0 reads all words alike;
+    L0H0 is needed, most of all for the place (1.1 nats there). L0H1 is idle,
+    sharp and large as it is. L0H4 costs 0.84 nats. Heads of an untrained model
     change the loss by 0.03 nats at most. I keep L0H0, L0H4, L0H6, L0H7 and
     L1H7 and prune eleven heads. On notes not used before the loss is
     0.86 nats, and 0.86 nats pruned. Limits: zeros for heads, notes of one
