@@ -251,7 +251,8 @@ plots.strips(
     null=["untrained", "even rows"],
     title="The rank of a map shows its shape",
     ax=plt.subplots(figsize=(6.5, 5.6))[1],
-)
+);
+
 # %%
 # A shift of 50 tokens has rank 50 if it closes to a ring.
 shift = effective_rank(nulls.null_maps(50, "shift"))[0]
@@ -346,7 +347,8 @@ plots.strips(
     title="Alone, three of sixteen heads are needed",
     reference=0.0,
     ax=plt.subplots(figsize=(6.5, 5.4))[1],
-)
+);
+
 # %%
 mean = pd.Series({each: float(v.mean()) for each, v in effects.items()})
 mean = mean.drop("untrained")
