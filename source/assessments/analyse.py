@@ -176,7 +176,10 @@ assert (statistics.normalized_entropy > 0.99).any()
 statistics[list(columns)].rename(columns=columns).round(2) + 0.0
 
 # %% [markdown]
-# (An offset that has 0.02 of the rows is none.) A role says where a head looks. It says nothing about what it takes from there, or whether anybody listens.
+# This table counts all rows, also those without a key at the offset, and offsets up to 16. An offset that has 0.02 of the rows is
+# none.
+#
+# A role says where a head looks. It says nothing about what it takes from there, or whether anybody listens.
 #
 # ## 4 Duplicates
 #
