@@ -207,8 +207,9 @@ shown
 # tokens, and about 1.5 times beyond. The rest, from the jump between
 # 512 and 1,024 tokens on, is the price of *asking* for memory. On this machine blocks of such a size go back to the system
 # after each call and come anew, page by page, and most of eager attention's processor time goes there. With an allocator
-# that keeps them the ratio at $n = 1024$ is 0.8 in place of 1.9, and the crossing moves to about 1,200 (measured once, not
-# stored). So take from this figure the order and not the decimals.
+# that keeps them the ratio at $n = 1024$ is 0.8 in place of 1.9, and the crossing moves to about 1,200 (the same in two
+# runs, not stored). And in three runs of the whole on one day eager attention crossed at 750 to 780 and was 4.4 to 4.7 times
+# as slow at 4096. So take from this figure the order and not the decimals.
 
 # %% [markdown]
 # ## Seven ways to attend
@@ -320,9 +321,10 @@ print(f"eager would hold {2 * 4 * longest['n'] ** 2 / 1e9:.0f} GB")
 # dearer than the scores it saves; up to 384 tokens it saves none, as each query meets three blocks of 128 keys.
 #
 # *Linear is linear.* Linear attention pays at every length measured, Linformer from about 310 tokens, Performer from about
-# 440: it has four times as many features as the head is wide, and an exponential for each. Such crossings move with the
-# machine, with $d_h$ and with the code. Slopes move less: those of FLOPs are 1 and 2, those of time here 1.0 to 1.2 and 2.0
-# to 2.1.
+# 440: it has four times as many features as the head is wide, and an exponential for each. In three runs of a day the
+# window's crossing lay at 1,200 to 1,300, Linformer's at 250 to 360, Performer's at 440 to 610. Such crossings move with
+# the load, the machine, with $d_h$ and with the code. Slopes move less: those of FLOPs are 1 and 2, those of time here 1.0
+# to 1.2 and 2.0 to 2.1.
 #
 # :::{div} speaker-notes
 # 8 minutes. Draw the two panels without labels and let the class assign the names. Likely wrong answer: "SDPA is
