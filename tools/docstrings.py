@@ -9,20 +9,17 @@ that of the passages, data/passages.LICENSE.txt (PSF-2.0).
 
 from __future__ import annotations
 
-import argparse
 import ast
 import hashlib
-import json
-import platform
 import re
-import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools import frozen
+
 DATA = Path(__file__).resolve().parent.parent / "data"
 FILE = DATA / "docstrings.jsonl"
-VERSION = "3.11.7"
 COUNT = 400
 QUERY_WORDS, PASSAGE_WORDS = range(5, 26), range(25, 121)
 PROSE = 0.93  # share of letters, blanks, commas, points and semicolons
@@ -85,30 +82,11 @@ def pairs() -> list[Found]:
 
 def content() -> str:
     """The file: a first line that says where the pairs come from, then a pair a line."""
-    head = {
-        "origin": f"CPython {VERSION}, docstrings of public classes and functions of the standard library",
-        "licence": "PSF-2.0, see passages.LICENSE.txt. Copyright © 2001-2023 Python Software Foundation",
-        "changes": "docstrings of prose were selected, line breaks removed, and the first sentence separated",
-    }
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [head, *pairs()])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    arguments = parser.parse_args()
-    if platform.python_version() != VERSION:
-        print(f"Python {VERSION} is needed to get the same pairs, this is {platform.python_version()}", file=sys.stderr)
-        return 2
-    new = content()
-    if arguments.check:
-        same = FILE.read_text(encoding="utf-8") == new
-        print("the same" if same else "different")
-        return 0 if same else 1
-    FILE.write_text(new, encoding="utf-8")
-    print(f"{FILE}: {FILE.stat().st_size:,} bytes, SHA-256 {hashlib.sha256(FILE.read_bytes()).hexdigest()}")
-    return 0
+    origin = "docstrings of public classes and functions of the standard library"
+    return frozen.lines(
+        origin, "docstrings of prose were selected, line breaks removed, and the first sentence separated", pairs()
+    )
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(frozen.main(FILE, content, __doc__))

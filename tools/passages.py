@@ -8,20 +8,16 @@ The frozen file comes from CPython 3.11.7; another version has another documenta
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
-import platform
 import re
-import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
+from tools import frozen
+
 DATA = Path(__file__).resolve().parent.parent / "data"
 FILE, LICENCE = DATA / "passages.jsonl", DATA / "passages.LICENSE.txt"
-VERSION = "3.11.7"
 WORDS = range(25, 121)
 PROSE = 0.93  # share of letters, blanks, commas, points and semicolons
 LISTS_AND_NOTES = re.compile(r"[-*]\s|\d+[.]\s|\(\d+\)|(Changed|New|Deprecated|From|Added) in|From version|PEP ")
@@ -50,33 +46,11 @@ def passages() -> list[dict[str, str]]:
 
 def content() -> str:
     """The file: a first line that says where the passages come from, then a passage a line."""
-    head = {
-        "origin": f"CPython {VERSION}, pydoc_data.topics (the Python Language Reference as plain text)",
-        "licence": "PSF-2.0, see passages.LICENSE.txt. Copyright © 2001-2023 Python Software Foundation",
-        "changes": "paragraphs of prose were selected; line breaks and asterisks for emphasis were removed",
-    }
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [head, *passages()])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    arguments = parser.parse_args()
-    if platform.python_version() != VERSION:
-        print(
-            f"Python {VERSION} is needed to get the same passages, this is {platform.python_version()}", file=sys.stderr
-        )
-        return 2
-    new = content()
-    if arguments.check:
-        same = FILE.read_text(encoding="utf-8") == new
-        print("the same" if same else "different")
-        return 0 if same else 1
-    FILE.write_text(new, encoding="utf-8")
-    LICENCE.write_bytes((Path(sysconfig.get_path("stdlib")) / "LICENSE.txt").read_bytes())
-    print(f"{FILE}: {FILE.stat().st_size:,} bytes, SHA-256 {hashlib.sha256(FILE.read_bytes()).hexdigest()}")
-    return 0
+    origin = "pydoc_data.topics (the Python Language Reference as plain text)"
+    return frozen.lines(
+        origin, "paragraphs of prose were selected; line breaks and asterisks for emphasis were removed", passages()
+    )
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(frozen.main(FILE, content, __doc__, LICENCE))

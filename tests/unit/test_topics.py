@@ -52,7 +52,7 @@ def test_words_beat_chance_and_labels_in_disorder_do_not(task):
     assert bag_of_words(task._replace(labels=mixed)) < 0.3
 
 
-@pytest.mark.skipif(platform.python_version() != script.VERSION, reason="the texts are those of another Python")
+@pytest.mark.skipif(platform.python_version() != script.frozen.VERSION, reason="the texts are those of another Python")
 def test_the_file_is_what_the_script_gives():
     assert script.FILE.read_text(encoding="utf-8") == script.content()
 
