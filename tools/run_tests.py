@@ -42,7 +42,7 @@ def unit() -> bool:
 
 
 def notebooks() -> bool:
-    return _pytest("-n", "2", "tests/notebooks")
+    return _pytest("-n", "2", "--dist", "loadgroup", "tests/notebooks")
 
 
 def nbval(threads: int = 1) -> bool:

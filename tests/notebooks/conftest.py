@@ -14,6 +14,13 @@ from tools.pipeline.source import solved_notebook, without_solutions
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
+def pytest_collection_modifyitems(items):
+    """With --dist loadgroup a module's tests share one process and its fixtures; live runs are dealt out singly."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.name != "test_live.py":
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def small_source() -> Path:
     return FIXTURES / "01_small.py"
