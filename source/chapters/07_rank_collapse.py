@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Rank collapse
 #
-# **The insight.** Stack attention layers that read everything, and nothing else, and all tokens become the same row: the number
-# of digits in which they agree triples with every layer. A skip connection turns this cliff into a slope. The MLP decides
-# nothing, LayerNorm can do more than was first thought, and a mask changes the law itself.
+# **The insight.** Stack attention layers that read everything, and nothing else, and all tokens become the same row: the
+# number of digits in which they agree triples with every layer. A skip connection turns this cliff into a slope. The MLP
+# decides nothing, LayerNorm can do more than was first thought, and a mask changes the law itself.
 #
-# "The note" is the informal text whose claims this book tests. The verdicts on the card come from the literature, those at the end of the page from
-# what we measured.
+# "The note" is the informal text whose claims this book tests. The verdicts on the card come from the literature, those at
+# the end of the page from what we measured.
 
 # %% tags=["hide-input"]
 import pandas as pd
@@ -38,7 +38,8 @@ claims.card(7)
 # %% [markdown]
 # ## Objectives
 #
-# You know matrix norms and what one Transformer layer computes ([prerequisites](../pages/prerequisites.md)). You will be able to
+# You know matrix norms and what one Transformer layer computes ([prerequisites](../pages/prerequisites.md)). You will be
+# able to
 #
 # - **derive** in four lines why attention alone is *cubic* in the distance between tokens, and name what breaks the law;
 # - **take apart** a trained encoder, part by part, and tell what skip, MLP and LayerNorm each do to the residual;
@@ -51,8 +52,9 @@ claims.card(7)
 #
 # ## Tokens that fall together
 #
-# Attention replaces each token by an average of tokens. Averages of the same things are alike. Do it often enough, and nothing tells one token from
-# another. Below is one sentence in all-MiniLM-L6-v2: first as the model is, then with *only* its attention, no skip connection, no MLP, no LayerNorm.
+# Attention replaces each token by an average of tokens. Averages of the same things are alike. Do it often enough, and
+# nothing tells one token from another. Below is one sentence in all-MiniLM-L6-v2: first as the model is, then with *only*
+# its attention, no skip connection, no MLP, no LayerNorm.
 
 # %% mystnb={"figure": {"caption": "The tokens of one sentence before the first layer and after 1, 2 and 3 layers. Each point is a token; the middle is the mean token, and the size of the cloud is the residual, the distance to identical rows relative to the length of all. With attention alone the cloud is gone after 3 layers.", "name": "fig-rank-cloud"}, "image": {"alt": "Two rows of four scatter plots. Top, the whole model: four clouds of about the same size. Bottom, attention alone: the first cloud is as large as above, the second smaller, the third a small heap in the middle, the fourth a single dot."}} tags=["claim"]
 model, tokenizer = load("minilm", dtype=torch.float64)
@@ -80,7 +82,8 @@ figure.suptitle("Attention alone makes all tokens one", weight="bold");
 # %% [markdown]
 # ## What exactly collapses
 #
-# Let $\bar x$ be the mean row of $X$ (all vectors here are rows), $\mathbf 1$ a column of ones, $\lVert\cdot\rVert$ of states the Frobenius norm. We measure
+# Let $\bar x$ be the mean row of $X$ (all vectors here are rows), $\mathbf 1$ a column of ones, $\lVert\cdot\rVert$ of
+# states the Frobenius norm. We measure
 #
 # $$\operatorname{res}(X) = X - \mathbf 1 \bar x, \qquad r(X) = \frac{\lVert \operatorname{res}(X) \rVert}{\lVert X \rVert} \in [0, 1].$$
 #
@@ -92,37 +95,43 @@ figure.suptitle("Attention alone makes all tokens one", weight="bold");
 # | $r$, the **residual**: the distance, relative to $\lVert X\rVert$ | `measures.rank_residual(hidden)` | a number |
 # | $M = W_Q W_K^\top$, $W = W_V W_O$ (one head, of width $d_h$) | | $d \times d$ |
 #
-# (Layers are counted from 0, as everywhere in this book. Curves over 0 to 6 count layers *passed*: 0 is the input, 6 the output.)
+# (Layers are counted from 0, as everywhere in this book. Curves over 0 to 6 count layers *passed*: 0 is the input, 6 the
+# output.)
 #
-# The residual is 0 if all tokens are the same row, near 1 if they share nothing. This is no rank. A matrix with a residual of $10^{-9}$
-# can have full rank in the sense of algebra; "rank collapse" says that it is *close* to a special matrix of rank 1, one with all rows equal.
+# The residual is 0 if all tokens are the same row, near 1 if they share nothing. This is no rank. A matrix with a residual
+# of $10^{-9}$ can have full rank in the sense of algebra; "rank collapse" says that it is *close* to a special matrix of
+# rank 1, one with all rows equal.
 # (Rows $v$ and $-v$ have rank 1, too, but residual 1. You will meet them under LayerNorm.)
 #
 # ## Why cubic
 #
-# Write each token as the mean row plus its deviation, $x_i = \bar x + u_i$. The score of query $i$ and key $j$, times $\sqrt{d_h}$, has four terms:
+# Write each token as the mean row plus its deviation, $x_i = \bar x + u_i$. The score of query $i$ and key $j$, times
+# $\sqrt{d_h}$, has four terms:
 #
 # $$\bar x M \bar x^\top + u_i M \bar x^\top + \bar x M u_j^\top + u_i M u_j^\top .$$
 #
 # The first two are the same for all keys of a row, so the softmax drops them. The third is the same for all queries: it gives
-# all rows one common distribution, $p = \operatorname{softmax}_j(\bar x M u_j^\top/\sqrt{d_h})$. (Biases of queries and keys change these three only.) The last,
-# $e_{ij} = u_i M u_j^\top/\sqrt{d_h}$, alone makes rows of $P$ differ, and it is of **second** order in the deviations. The output of a head is
+# all rows one common distribution, $p = \operatorname{softmax}_j(\bar x M u_j^\top/\sqrt{d_h})$. (Biases of queries and
+# keys change these three only.) The last, $e_{ij} = u_i M u_j^\top/\sqrt{d_h}$, alone makes rows of $P$ differ, and it is
+# of **second** order in the deviations. The output of a head is
 #
 # $$\sum_j P_{ij}\, x_j W = \underbrace{\bar x W + \textstyle\sum_j p_j\, u_j W}_{\text{the same for all } i}
 # + \sum_j \underbrace{(P_{ij} - p_j)}_{\text{order 2}}\, \underbrace{u_j W}_{\text{order 1}} .$$
 #
-# So deviations come out in **third** order. One layer cubes the distance; $L$ layers raise it to the power $3^L$. The residual
-# does the same as long as the common row keeps its size. That is the theorem of {cite:t}`dong2021`. For $H$ heads, with $\beta$ a bound on the weights and $\gamma$ a factor that depends on the
-# attention entries (main theorem, read in a transcript), in the norm $\sqrt{\lVert\cdot\rVert_1 \lVert\cdot\rVert_\infty}$:
+# So deviations come out in **third** order. One layer cubes the distance; $L$ layers raise it to the power $3^L$. The
+# residual does the same as long as the common row keeps its size. That is the theorem of {cite:t}`dong2021`. For $H$ heads,
+# with $\beta$ a bound on the weights and $\gamma$ a factor that depends on the attention entries (main theorem, read in a
+# transcript), in the norm $\sqrt{\lVert\cdot\rVert_1 \lVert\cdot\rVert_\infty}$:
 #
 # $$\lVert \operatorname{res}(X_L) \rVert \le \left(\frac{4\gamma\beta H}{\sqrt{d_h}}\right)^{(3^L-1)/2} \lVert \operatorname{res}(X_0) \rVert^{3^L} .$$
 #
-# The derivation names its conditions. It needs that all queries read the same keys (no mask), that nothing else is added (no skip
-# connection), and that $e_{ij}$ is small.
+# The derivation names its conditions. It needs that all queries read the same keys (no mask), that nothing else is added
+# (no skip connection), and that $e_{ij}$ is small.
 #
 # :::{div} predict
 # **Predict.** Take the states that layer 2 of MiniLM reads and shrink the deviations to a tenth. By which factor shrinks
-# the distance of what comes out: 10, 100 or 1000? And if layer 2 has its LayerNorm? Its MLP? Its skip connection? A causal mask?
+# the distance of what comes out: 10, 100 or 1000? And if layer 2 has its LayerNorm? Its MLP? Its skip connection? A causal
+# mask?
 # :::
 
 # %%
@@ -173,29 +182,32 @@ ax.set(xlabel="distance before (model = 1)", ylabel="distance after")
 ax.set_title("Attention cubes the distance between tokens");
 
 # %% [markdown]
-# By about 1000 for attention alone (910), with LayerNorm (810) or with MLP (1100); by 11 with a skip connection and by 17 with a causal mask. Three
-# things to read.
+# By about 1000 for attention alone (910), with LayerNorm (810) or with MLP (1100); by 11 with a skip connection and by 17
+# with a causal mask. Three things to read.
 #
-# *LayerNorm and MLP do not change the exponent.* Near identical rows both act on all tokens nearly alike, by one linear map. They
-# change the constant.
+# *LayerNorm and MLP do not change the exponent.* Near identical rows both act on all tokens nearly alike, by one linear
+# map. They change the constant.
 #
-# *A skip or a mask does.* The skip adds the input, which is of first order. With a causal mask each query averages over *other*
-# keys, so the rows differ even if all scores are zero.
+# *A skip or a mask does.* The skip adds the input, which is of first order. With a causal mask each query averages over
+# *other* keys, so the rows differ even if all scores are zero.
 #
-# *The law is about small scores.* The model itself works at 1, just where the lines begin to bend. Beyond, a saturated softmax reads
-# one key, and what comes out is proportional to what goes in (with LayerNorm, which fixes the length of rows, the line is flat).
-# So the theorem is about the end of the fall, not its beginning.
+# *The law is about small scores.* The model itself works at 1, just where the lines begin to bend. Beyond, a saturated
+# softmax reads one key, and what comes out is proportional to what goes in (with LayerNorm, which fixes the length of rows,
+# the line is flat). So the theorem is about the end of the fall, not its beginning.
 #
 # ### A bound that does not bite at first
 #
-# Written with $b = 4\gamma\beta H/\sqrt{d_h}$, the right side of the theorem is $(b\,\lVert\operatorname{res}(X_0)\rVert^2)^{3^L/2}/\sqrt b$.
-# It shrinks only if $b\,\lVert\operatorname{res}(X_0)\rVert^2 < 1$. Is it, in a trained model? We do not have $\gamma$; so here is a bound of the same
-# form that you can derive from the formula above. Let $\rho$ be the greatest length of a row of $\operatorname{res}(X)$; norms of $M$ and $W$ are spectral.
+# Written with $b = 4\gamma\beta H/\sqrt{d_h}$, the right side of the theorem is
+# $(b\,\lVert\operatorname{res}(X_0)\rVert^2)^{3^L/2}/\sqrt b$. It shrinks only if $b\,\lVert\operatorname{res}(X_0)\rVert^2
+# < 1$. Is it, in a trained model? We do not have $\gamma$; so here is a bound of the same form that you can derive from the
+# formula above. Let $\rho$ be the greatest length of a row of $\operatorname{res}(X)$; norms of $M$ and $W$ are spectral.
 #
 # 1. No $e_{ij}$ is larger than $s/2$ in size, with $s = 2\rho^2 \lVert M\rVert / \sqrt{d_h}$.
-# 2. $P_{ij}/p_j = e^{e_{ij}} / \sum_k p_k e^{e_{ik}}$. Numerator and denominator lie between $e^{-s/2}$ and $e^{s/2}$, the ratio between $e^{-s}$ and $e^s$.
-#    So $|P_{ij} - p_j| \le p_j (e^s - 1)$, and a row of $P$ differs from $p$ by at most $e^s - 1$ in sum.
-# 3. A row of the output is then at most $\lVert W\rVert\rho\,(e^s - 1)$ away from the common row, and twice that from the *mean* row:
+# 2. $P_{ij}/p_j = e^{e_{ij}} / \sum_k p_k e^{e_{ik}}$. Numerator and denominator lie between $e^{-s/2}$ and $e^{s/2}$, the
+#    ratio between $e^{-s}$ and $e^s$. So $|P_{ij} - p_j| \le p_j (e^s - 1)$, and a row of $P$ differs from $p$ by at most
+#    $e^s - 1$ in sum.
+# 3. A row of the output is then at most $\lVert W\rVert\rho\,(e^s - 1)$ away from the common row, and twice that from the
+#    *mean* row:
 #
 # $$\rho_\text{after} \le \sum_\text{heads} 2\, \lVert W \rVert\, \rho\, (e^s - 1) \approx \sum_\text{heads} \frac{4\, \lVert W \rVert \lVert M \rVert}{\sqrt{d_h}}\, \rho^3 \quad (s \text{ small}).$$
 #
@@ -219,19 +231,21 @@ table.rename_axis("layer").map("{:.1e}".format)
 
 # %% [markdown]
 # The later ones. In the first three layers the bound is above what went in, at first astronomically. Yet tokens fall together
-# there, too, from 12 to 0.00005. **It is an upper bound**: where it does not bite it says nothing, neither collapse nor safety.
+# there, too, from 12 to 0.00005. **It is an upper bound**: where it does not bite it says nothing, neither collapse nor
+# safety.
 #
-# (Rounding would end such a measurement at $10^{-16}$. `pure_attention` keeps the common row and what is own in two places, and computes
-# $P_{ij} - p_j$ from $e_{ij}$ directly, so it can go on: below, to $10^{-161}$ in MiniLM and $10^{-228}$ in random stacks.)
+# (Rounding would end such a measurement at $10^{-16}$. `pure_attention` keeps the common row and what is own in two places,
+# and computes $P_{ij} - p_j$ from $e_{ij}$ directly, so it can go on: below, to $10^{-161}$ in MiniLM and $10^{-228}$ in
+# random stacks.)
 #
 # ## Digits that triple
 #
-# If $r$ is cubed by every layer, its logarithm triples: the number of digits in which all tokens agree, $-\log_{10} r$, grows like
-# $3^L$. If the note were right, and $r$ fell like $e^{-cL}$, a layer would add a constant number of digits.
+# If $r$ is cubed by every layer, its logarithm triples: the number of digits in which all tokens agree, $-\log_{10} r$,
+# grows like $3^L$. If the note were right, and $r$ fell like $e^{-cL}$, a layer would add a constant number of digits.
 #
 # :::{div} predict
-# **Predict.** MiniLM, attention alone, has agreed in 1.4 digits after two layers and in 5.6 after three. After five: 8, 14, 54?
-# And how many with a causal mask?
+# **Predict.** MiniLM, attention alone, has agreed in 1.4 digits after two layers and in 5.6 after three. After five: 8, 14,
+# 54? And how many with a causal mask?
 # :::
 
 # %%
@@ -285,28 +299,29 @@ ax.set(xticks=range(7), xlabel="layers passed")
 ax.set_title("Without a mask the digits triple");
 
 # %% [markdown]
-# 54 digits after five layers. Printed is the slope of a layer's log residual on that of the layer before: 3, the law of the theorem, in trained
-# weights and in random ones. With scores four times as large the random stacks reach the law nearly two layers later; it is the same law. At 64 times
-# the softmax reads single keys, the slope is near 1, and in six layers nothing collapses.
+# 54 digits after five layers. Printed is the slope of a layer's log residual on that of the layer before: 3, the law of the
+# theorem, in trained weights and in random ones. With scores four times as large the random stacks reach the law nearly two
+# layers later; it is the same law. At 64 times the softmax reads single keys, the slope is near 1, and in six layers
+# nothing collapses.
 #
-# With a causal mask the digits grow, after the first two layers, by about a tenth per layer. A constant number per layer *is* $e^{-cL}$. Four small
-# steps are a first sign; the last figure, "Where this breaks", shows it over some 40 layers and twelve decades. So the note's formula fits a case
-# that it does not name, for the residual, and not the one that it does.
+# With a causal mask the digits grow, after the first two layers, by about a tenth per layer. A constant number per layer
+# *is* $e^{-cL}$. Four small steps are a first sign; the last figure, "Where this breaks", shows it over some 40 layers and
+# twelve decades. So the note's formula fits a case that it does not name, for the residual, and not the one that it does.
 #
 # :::{div} speaker-notes
-# 12 minutes to here. Have the class do the four terms of the score on paper; many may find "second order" and forget the factor $u_j W$. Likely wrong
-# prediction: "LayerNorm rescales, so slope 1". To save time, cut the bound.
+# 12 minutes to here. Have the class do the four terms of the score on paper; many may find "second order" and forget the
+# factor $u_j W$. Likely wrong prediction: "LayerNorm rescales, so slope 1". To save time, cut the bound.
 # :::
 #
 # ## MiniLM taken apart
 #
-# One layer is $X \leftarrow N_1(X + A(X))$, then $X \leftarrow N_2(X + F(X))$, with attention $A$, MLP $F$ and two LayerNorms. Three
-# switches leave out both "$X +$", or $F$ with its norm, or both norms: eight combinations. With all parts on we must get the model's own
-# hidden states; the cell checks that first.
+# One layer is $X \leftarrow N_1(X + A(X))$, then $X \leftarrow N_2(X + F(X))$, with attention $A$, MLP $F$ and two
+# LayerNorms. Three switches leave out both "$X +$", or $F$ with its norm, or both norms: eight combinations. With all parts
+# on we must get the model's own hidden states; the cell checks that first.
 #
 # :::{div} predict
-# **Predict.** Eight combinations, six layers. Which stay above one half to the end? Is the MLP enough without a skip? Is the skip
-# enough without MLP?
+# **Predict.** Eight combinations, six layers. Which stay above one half to the end? Is the MLP enough without a skip? Is
+# the skip enough without MLP?
 # :::
 
 # %%
@@ -336,7 +351,7 @@ shown = {n: (10 ** f.log10().mean(1)).tolist() for n, f in trained.items()}
 shown = pd.DataFrame(shown).T.rename_axis("layers passed")
 shown.map(lambda v: "< 1e-11" if v < 1e-11 else f"{v:.2g}")
 
-# %% mystnb={"figure": {"caption": "Residual by layers passed, mean (right: geometric) and range of 8 texts. Left: with the skip connection all four stay above 0.3, highest with LayerNorm. Right (logarithmic, not below 1e-12): without it all four collapse; MLP or LayerNorm delay that by a layer or two. Grey: MiniLM's shape with fresh weights, all parts or none.", "name": "fig-rank-parts"}, "image": {"alt": "Two panels over layers 0 to 6. Left, linear axis: four lines that start near 1 and end between 0.35 and 0.9, and a grey line near 0.8. Right, logarithmic axis: four lines that fall from 1 to below 1e-11 between layers 4 and 6, attention alone first, and a grey line that reaches it at layer 3."}} tags=["claim"]
+# %% mystnb={"figure": {"caption": "Residual by layers passed, mean (right: geometric) and range of 8 texts. Left: with the skip connection all four stay above 0.3, at the end highest with LayerNorm. Right (logarithmic, not below 1e-12): without it all four collapse; MLP or LayerNorm delay that by a layer or two. Grey: MiniLM's shape with fresh weights, all parts or none.", "name": "fig-rank-parts"}, "image": {"alt": "Two panels over layers 0 to 6. Left, linear axis: four lines that start near 1 and end between 0.35 and 0.9, and a grey line near 0.8. Right, logarithmic axis: four lines that fall from 1 to below 1e-11 between layers 4 and 6, attention alone first, and a grey line that reaches it at layer 3."}} tags=["claim"]
 with_skip = {n: each.T for n, each in trained.items() if "skip" in n}
 without = {n: each.T for n, each in trained.items() if "skip" not in n}
 assert min(float(each[:, 6].min()) for each in with_skip.values()) > 0.3
@@ -364,27 +379,32 @@ axes[0].set(ylabel="residual", title="With the skip")
 axes[1].set_title("Without: all collapse");
 
 # %% [markdown]
-# (Means of the table are geometric, values below $10^{-12}$ counted as that: texts differ by many orders, with LayerNorm alone by more than eight after four layers.)
+# (Means of the table are geometric, values below $10^{-12}$ counted as that: texts differ by many orders, with LayerNorm
+# alone by more than eight after four layers.)
 #
-# **The skip connection decides.** With it, every combination stays above 0.3; without it, every one is below $10^{-3}$ after four layers and
-# below $10^{-7}$ after five.
+# **The skip connection decides.** With it, every combination stays above 0.3 (on longer texts, cached, above 0.25); without
+# it, every one is below $10^{-3}$ after four layers and below $10^{-7}$ after five.
 #
-# **The MLP decides nothing.** It delays the fall where it is alone with attention (after three layers 0.012 instead of 0.0000024). Beside LayerNorm
-# it has no steady effect: after one layer seven of eight texts lie a little lower with it (0.74 instead of 0.75), after two all eight higher (0.27
-# instead of 0.14), after three and four half higher, half lower. With a skip but no LayerNorm, the residual ends *lower* with it (0.35 instead of 0.51), with skip and LayerNorm higher (0.88 instead of 0.73). It
-# neither rescues (MLP + LN collapses) nor is required (skip + LN). That answers C7.4, "the MLP restores dimensions". The paper's abstract credits
-# skip connections *and* MLPs with stopping the degeneration; but in its figures pretrained BERT without skip, LayerNorm kept, collapses by layer 4
-# with MLP and by layer 5 without {cite}`dong2021`. There, too, the MLP beside LayerNorm does not rescue.
+# **The MLP decides nothing.** It delays the fall where it is alone with attention (after three layers 0.012 instead of
+# 0.0000024). Beside LayerNorm it has no steady effect: after one layer seven of eight texts lie a little lower with it
+# (0.74 instead of 0.75), after two all eight higher (0.27 instead of 0.14), after three and four half higher, half lower.
+# With a skip but no LayerNorm, the residual ends *lower* with it (0.35 instead of 0.51), with skip and LayerNorm higher
+# (0.88 instead of 0.73). It neither rescues (MLP + LN collapses) nor is required (skip + LN). That answers C7.4, "the MLP
+# restores dimensions". The paper's abstract credits skip connections *and* MLPs with stopping the degeneration; but in its
+# figures pretrained BERT without skip, LayerNorm kept, collapses by layer 4 with MLP and by layer 5 without
+# {cite}`dong2021`. There, too, the MLP beside LayerNorm does not rescue.
 #
-# **LayerNorm** delays by about a layer. But look at the left: with the skip, the model *without* LayerNorm falls to 0.35. Its tokens are more than 50
-# times as far apart as at the start, but what they share has grown faster still. LayerNorm would have kept that in check. "Useless" it is not.
+# **LayerNorm** delays by about a layer. But look at the left: with the skip, the model *without* LayerNorm falls to 0.35.
+# Its tokens are more than 50 times as far apart as at the start, but what they share has grown faster still. LayerNorm
+# would have kept that in check. "Useless" it is not.
 #
-# C7.2 speaks of depth 8. Without the skip, no variant of MiniLM needs more than five. The paper's full BERT has 0.31 at layer 12 (figures); MiniLM
-# has 0.88 at its end. Different models, and a residual above one half is no law.
+# C7.2 speaks of depth 8. Without the skip, no variant of MiniLM needs more than five. The paper's full BERT has 0.31 at
+# layer 12 (figures); MiniLM has 0.88 at its end. Different models, and a residual above one half is no law.
 #
-# What does such **surgery** mean? These weights were trained with all parts. Take one out and every layer reads what it has never seen: the states
-# are out of distribution. The experiment shows what the *parts do to the residual*, not what a model trained without them would learn:
-# {cite:t}`wang2025` train attention with skip connections, and no MLP, to near GPT-2 (abstract or transcript).
+# What does such **surgery** mean? These weights were trained with all parts. Take one out and every layer reads what it has
+# never seen: the states are out of distribution. The experiment shows what the *parts do to the residual*, not what a model
+# trained without them would learn: {cite:t}`wang2025` train attention with skip connections, and no MLP, to near GPT-2
+# (abstract or transcript).
 #
 # ## See it fall
 #
@@ -409,11 +429,11 @@ collapse_explorer(
 # %% [markdown]
 # ## At the start of training, and deep
 #
-# Grey in the figure with the two panels: without training the cliff is steeper still (residual 0.02 after *one* layer), and with the skip nothing
-# moves. Is a skip connection then a guarantee? BERT starts with weights of standard deviation 0.02, so small that attention adds little to the
-# stream. Take stacks of 48 layers, width 64, and choose the **gain**: 1 keeps the size of a row, BERT's start at MiniLM's width corresponds to
-# $0.02\sqrt{384} = 0.39$ (in the attention). Or scale the **branches**, what $A$ and $F$ add to the stream. LayerNorm stands after the sum, as in
-# BERT ("post-LN").
+# Grey in the figure with the two panels: without training the cliff is steeper still (residual 0.02 after *one* layer), and
+# with the skip nothing moves. Is a skip connection then a guarantee? BERT starts with weights of standard deviation 0.02,
+# so small that attention adds little to the stream. Take stacks of 48 layers, width 64, and choose the **gain**: 1 keeps
+# the size of a row, BERT's start at MiniLM's width corresponds to $0.02\sqrt{384} = 0.39$ (in the attention). Or scale the
+# **branches**, what $A$ and $F$ add to the stream. LayerNorm stands after the sum, as in BERT ("post-LN").
 #
 # :::{div} predict
 # **Predict.** 48 layers with skip, MLP and LayerNorm at gain 1. Residual after 48 layers: 0.9, 0.1, or a millionth?
@@ -447,29 +467,32 @@ ax.set(xticks=range(0, 49, 12), xlabel="layers passed")
 ax.set_title("A skip makes a slope of the cliff");
 
 # %% [markdown]
-# A millionth, and on a straight line: with the skip at gain 1 each layer takes away a constant *factor*. There it is again, the note's $e^{-cL}$.
-# {cite:t}`noci2022` report this: with skips the correlation of tokens still grows with depth before training, unless the branches are scaled by about
-# $1/\sqrt L$ (abstract or transcript). Here scaled branches work, and so do small weights. The cached runs say the same: five seeds, and MiniLM's own
-# shape with 24 fresh layers, which start small: with the skip the residual goes from 0.8 to 0.7. So: **cliff** without skip, **slope** with it,
-# nearly a **plateau** over these depths if the branches are small. That is for post-LN. Most current models put the LayerNorm before the branch
+# A millionth, and on a straight line: with the skip at gain 1 each layer takes away a constant *factor*. There it is again,
+# the note's $e^{-cL}$. {cite:t}`noci2022` report this: with skips the correlation of tokens still grows with depth before
+# training, unless the branches are scaled by about $1/\sqrt L$ (abstract or transcript). Here scaled branches work, and so
+# do small weights. The cached runs say the same: five seeds, and MiniLM's own shape with 24 fresh layers, which start
+# small: with the skip the residual goes from 0.8 to 0.7. So: **cliff** without skip, **slope** with it, nearly a
+# **plateau** over these depths if the branches are small. That is for post-LN. Most current models put the LayerNorm before
+# the branch
 # ("pre-LN"); we did not test them.
 #
 # :::{div} speaker-notes
-# 10 minutes. "Skip connections prevent collapse" is what many may expect to hear; let the class find the gain. To save time, cut the comparison of
-# gains.
+# 10 minutes. "Skip connections prevent collapse" is what many may expect to hear; let the class find the gain. To save
+# time, cut the comparison of gains.
 # :::
 #
 # ## Paths
 #
-# Why does a skip help? Hold the attention weights at what they are for a text. Then attention is a linear map, and a stack with skip
-# connections is a product
+# Why does a skip help? Hold the attention weights at what they are for a text. Then attention is a linear map, and a stack
+# with skip connections is a product
 #
 # $$X_L = (I + A_L) \cdots (I + A_2)(I + A_1)\, X_0 .$$
 #
-# Multiply out: each layer is either passed by or gone through. There are $\binom{L}{k} H^k$ **paths** through $k$ heads of $k$ layers. A network without skip
-# has only the longest, $k = L$. LayerNorm can be held at the scale it measured, too. Then all parts add up to the output exactly: the paths, and a
-# *rest* that biases bring. A part's share is $\langle \text{part}, \text{whole}\rangle / \lVert \text{whole} \rVert^2$. Shares sum to 1; one may be negative. We
-# take it of $\operatorname{res}(X_L)$: of what tells tokens apart.
+# Multiply out: each layer is either passed by or gone through. There are $\binom{L}{k} H^k$ **paths** through $k$ heads of
+# $k$ layers. A network without skip has only the longest, $k = L$. LayerNorm can be held at the scale it measured, too.
+# Then all parts add up to the output exactly: the paths, and a *rest* that biases bring. A part's share is $\langle
+# \text{part}, \text{whole}\rangle / \lVert \text{whole} \rVert^2$. Shares sum to 1; one may be negative. We take it of
+# $\operatorname{res}(X_L)$: of what tells tokens apart.
 #
 # :::{div} predict
 # **Predict.** MiniLM with skip and LayerNorm, no MLP: of what tells tokens apart at the end, how much came along paths
@@ -521,23 +544,25 @@ ax.legend()
 ax.set_title("Short paths keep tokens apart");
 
 # %% [markdown]
-# Nearly all of it: 96 % along 73 of the 4,826,809 paths. The longest paths, the only ones a stack without skip has, bring 0 %. Without LayerNorm the
-# common part grows unchecked and the mix is longer, but not to the end.
+# Nearly all of it: 96 % along 73 of the 4,826,809 paths. The longest paths, the only ones a stack without skip has, bring
+# 0 %. Without LayerNorm the common part grows unchecked and the mix is longer, but not to the end.
 #
-# And does a path collapse? Without LayerNorm each more attention on the way lowers the residual of what it brings, to about 0.7 of it. With LayerNorm
-# it falls, too, though not at every step. But mind the size: at length 6 it is 0.14, in a stack without skip below $10^{-11}$. The weights here are
-# held from the *whole* network, where tokens differ. Held maps are linear, so a path loses a factor per layer. The cube needs more: without skip the
-# *rows of a map* become equal to one another, as they are computed from states that are already alike. So the decomposition shows what *carries* the
-# difference, not how fast a stack without skip falls. A path alone is no network that could be run. And the MLP is left out here; in the full model
-# it writes to the stream as well.
+# And does a path collapse? Without LayerNorm each more attention on the way lowers the residual of what it brings, to about
+# 0.7 of it. With LayerNorm it falls, too, though not at every step. But mind the size: at length 6 it is 0.14, in a stack
+# without skip below $10^{-11}$. The weights here are held from the *whole* network, where tokens differ. Held maps are
+# linear, so a path loses a factor per layer. The cube needs more: without skip the *rows of a map* become equal to one
+# another, as they are computed from states that are already alike. So the decomposition shows what *carries* the
+# difference, not how fast a stack without skip falls. A path alone is no network that could be run. And the MLP is left out
+# here; in the full model it writes to the stream as well.
 #
 # ## What sinks do
 #
-# In layers 1 to 4 a third of all attention or more rests on [CLS], an **attention sink** (printed below). {cite:t}`barbero2025` say that sinks limit
-# over-mixing (abstract or transcript). That can be tested: take [CLS] out of the maps, change *one* token of a text, and see how far the *other*
-# tokens move. Two ways to take it out: *rescale* what is left of each row to sum 1, so that the weight goes to ordinary tokens, or leave rows as they
-# are, with less weight in sum. As a null model every second ordinary token goes, rescaled, but not the changed one. In layers 1 to 4 they hold 0.7 to
-# 0.9 of the weight of [CLS], in the others more than it.
+# In layers 1 to 4 a third of all attention or more rests on [CLS], an **attention sink** (printed below).
+# {cite:t}`barbero2025` say that sinks limit over-mixing (abstract or transcript). That can be tested: take [CLS] out of the
+# maps, change *one* token of a text, and see how far the *other* tokens move. Two ways to take it out: *rescale* what is
+# left of each row to sum 1, so that the weight goes to ordinary tokens, or leave rows as they are, with less weight in sum.
+# As a null model every second ordinary token goes, rescaled, but not the changed one. In layers 1 to 4 they hold 0.7 to 0.9
+# of the weight of [CLS], in the others more than it.
 #
 # :::{div} predict
 # **Predict.** Without the sink, do other tokens move more or less? Does it matter whether rows are rescaled?
@@ -594,33 +619,38 @@ ax.set(xticks=range(7), xlabel="layers passed")
 ax.set_title("Without the sink, tokens mix more");
 
 # %% [markdown]
-# They move further: by 0.25 of their length instead of 0.17, in 13 of 16 cases. On longer texts everything moves less, and the effect is smaller
-# (cached, 128 tokens: 0.121 instead of 0.095, 27 % more; here 44 %). Untrained, where no sink is, nothing changes. If the weight of [CLS] is *not*
-# handed on to others, others move no further: what [CLS] says does not matter for that, only that weight rests there. The null model says how much of
-# this is weight alone: every second ordinary token, which holds somewhat less of it in layers 1 to 4, has more effect in the first three layers and
-# about a third of it at the end (0.20). This supports "sinks limit mixing", in one model, on technical prose, and not in every case.
+# They move further: by 0.25 of their length instead of 0.17, in 13 of 16 cases. On longer texts everything moves less, and
+# the effect is smaller
+# (cached, 128 tokens: 0.121 instead of 0.095, 27 % more; here 44 %). Untrained, where no sink is, nothing changes. If the
+# weight of [CLS] is *not* handed on to others, others move no further: what [CLS] says does not matter for that, only that
+# weight rests there. The null model says how much of this is weight alone: every second ordinary token, which holds
+# somewhat less of it in layers 1 to 4, has more effect in the first three layers and about a third of it at the end (0.20).
+# This supports "sinks limit mixing", in one model, on technical prose, and not in every case.
 #
-# It does not make sinks the guard against collapse in the whole model, whose residual stays at 0.88. Without MLP it does fall, from 0.72 to 0.45 (not
-# rescaled: 0.60), and here the null model stays where it was, at 0.71.
+# It does not make sinks the guard against collapse in the whole model, whose residual stays at 0.88. Without MLP it does
+# fall, from 0.72 to 0.45 (not rescaled: 0.60), and here the null model stays where it was, at 0.71.
 #
 # ## LayerNorm, revisited
 #
-# Dong et al. dismiss LayerNorm: it scales rows, and a scaling can be absorbed in the constants (remark, read in a transcript). {cite:t}`wu2024a`
-# object: with suitable value matrices attention with LayerNorm has stationary states of *any* rank, while for others, such as orthogonal ones,
-# collapse persists (abstract or transcript; under which conditions, we have not read). A construction of ours, not theirs, shows how the first can
-# be.
+# Dong et al. dismiss LayerNorm: it scales rows, and a scaling can be absorbed in the constants (remark, read in a
+# transcript). {cite:t}`wu2024a` object: with suitable value matrices attention with LayerNorm has stationary states of
+# *any* rank, while for others, such as orthogonal ones, collapse persists (abstract or transcript; under which conditions,
+# we have not read). A construction of ours, not theirs, shows how the first can be.
 #
-# Put the tokens in $g$ equal groups, one at each corner of a regular simplex: rank $g - 1$, and a mean row of 0. Choose corners that LayerNorm leaves as they
-# are: mean 0 over features, length $\sqrt d$. Let $W_Q W_K^\top = c\,I$ and $W_V = I$. A token reads its own group with more weight than the others, so attention
-# shortens each row, $x \mapsto a\,x$ with $a < 1$, and turns none. LayerNorm restores the length. So the state is stationary. Without LayerNorm rows shrink layer
-# by layer; with them the scores, which are quadratic in the rows; at last everything is uniform, and the cubic law takes over.
+# Put the tokens in $g$ equal groups, one at each corner of a regular simplex: rank $g - 1$, and a mean row of 0. Choose
+# corners that LayerNorm leaves as they are: mean 0 over features, length $\sqrt d$. Let $W_Q W_K^\top = c\,I$ and $W_V =
+# I$. A token reads its own group with more weight than the others, so attention shortens each row, $x \mapsto a\,x$ with $a
+# < 1$, and turns none. LayerNorm restores the length. So the state is stationary. Without LayerNorm rows shrink layer by
+# layer; with them the scores, which are quadratic in the rows; at last everything is uniform, and the cubic law takes over.
 #
-# But $W_V = I$ *is* orthogonal. If collapse persists for orthogonal values, something else must decide. So we try a random rotation for $W_V$, and
-# another start: the same corners plus a common row twice as long, so that all tokens point to one side.
+# But $W_V = I$ *is* orthogonal. If collapse persists for orthogonal values, something else must decide. So we try a random
+# rotation for $W_V$, and another start: the same corners plus a common row twice as long, so that all tokens point to one
+# side.
 #
 # :::{div} predict
-# **Predict.** No skip, no MLP, 48 layers, a start that is off by a thousandth. Do 32 tokens in 2, 8, 32 groups stay apart with LayerNorm? With a rotation for values?
-# With all tokens on one side? With values times 0.9, with and without LayerNorm?
+# **Predict.** No skip, no MLP, 48 layers, a start that is off by a thousandth. Do 32 tokens in 2, 8, 32 groups stay apart
+# with LayerNorm? With a rotation for values? With all tokens on one side? With values times 0.9, with and without
+# LayerNorm?
 # :::
 
 # %%
@@ -663,19 +693,21 @@ assert kept["LN, scores / 4"][2] > 0.99 and kept["LN, scores / 4"][32] < 1e-9
 # %% [markdown]
 # ($10^{-12}$ stands for that or less. Two groups, at $v$ and $-v$, have rank 1 but residual 1.)
 #
-# With these weights LayerNorm keeps ranks 1, 7 and 31 (singular values above 1 % of the largest) for 48 layers, without skip and without MLP. "LayerNorm is
-# useless" is refuted by an example. It holds whether values rotate or not, and also when they shrink by a tenth per layer. Without LayerNorm values that shrink
-# lose everything; values $I$ lose 32 groups within 48 layers, while 2 and 8 groups fade too slowly to be lost by then.
+# With these weights LayerNorm keeps ranks 1, 7 and 31 (singular values above 1 % of the largest) for 48 layers, without
+# skip and without MLP. "LayerNorm is useless" is refuted by an example. It holds whether values rotate or not, and also
+# when they shrink by a tenth per layer. Without LayerNorm values that shrink lose everything; values $I$ lose 32 groups
+# within 48 layers, while 2 and 8 groups fade too slowly to be lost by then.
 #
-# The example needs a *start* around 0, and scores that are *sharp* enough. With all tokens on one side everything collapses, with both orthogonal
-# matrices: one way in which collapse persists for orthogonal values. At a quarter of the scores only two groups survive. And in MiniLM's own weights
-# LayerNorm only delays.
+# The example needs a *start* around 0, and scores that are *sharp* enough. With all tokens on one side everything
+# collapses, with both orthogonal matrices: one way in which collapse persists for orthogonal values. At a quarter of the
+# scores only two groups survive. And in MiniLM's own weights LayerNorm only delays.
 #
 # ## Where this breaks
 #
 # :::{div} breaks
-# The derivation asked that all queries read the same keys. Give them different keys: a window of 8 or 2 tokens to each side, still attention alone: no
-# skip, no MLP, no LayerNorm. Our own test for the insight was: it is falsified if a stack without skip keeps its residual above 0.5, or if the slope is near 1.
+# The derivation asked that all queries read the same keys. Give them different keys: a window of 8 or 2 tokens to each
+# side, still attention alone: no skip, no MLP, no LayerNorm. Our own test for the insight was: it is falsified if a stack
+# without skip keeps its residual above 0.5, or if the slope is near 1.
 # :::
 
 # %% mystnb={"figure": {"caption": "Attention alone, without skip connection, MLP and LayerNorm, by what a query may read: residual in MiniLM (left, 8 texts) and in random stacks of 96 layers (right, three stacks); geometric mean and range, not below 1e-12. A causal mask makes the fall exponential. A window slows it, the narrower the more.", "name": "fig-rank-masks"}, "image": {"alt": "Two log plots. Left, 6 layers: reading everything falls to the floor, 1e-12; causal ends near 0.2; windows of 8 and 2 stay near 0.55 and 0.8. Right, 96 layers: everything falls to the floor in 4 layers; causal falls in a straight line and reaches it near layer 45; the window of 8 sinks to 0.08 with a wide band, the window of 2 to 0.6."}} tags=["claim"]
@@ -708,28 +740,32 @@ axes[1].set_title("96 random layers", weight="normal");
 # %% [markdown]
 # (Printed: residual after MiniLM's six layers, after 24 and 96 random ones, and for each of the three stacks after 96.)
 #
-# Both have happened: with a window of 2 the residual is 0.77 after MiniLM's six layers and 0.76 after 24 random ones, and with a causal mask the
-# slope is 1. So by the test that we set ourselves the short wording, "attention without skip collapses doubly exponentially", is **falsified**. That
-# a window *ends* the fall is not shown: after 96 random layers the window of 8 is down to 0.08 (0.01 to 0.4 in the three stacks), the window of 2 to
-# 0.6 (0.3 to 1.0). {cite:t}`wu2024a` prove the general form: with masks collapse is exponential, and local masks slow it (abstract). A decoder, with
-# its causal mask, does not fall under the cubic law at all.
+# Both have happened: with a window of 2 the residual is 0.77 after MiniLM's six layers and 0.76 after 24 random ones, and
+# with a causal mask the slope is 1. So by the test that we set ourselves the short wording, "attention without skip
+# collapses doubly exponentially", is **falsified**. That a window *ends* the fall is not shown: after 96 random layers the
+# window of 8 is down to 0.08 (0.01 to 0.4 in the three stacks), the window of 2 to 0.6 (0.3 to 1.0). {cite:t}`wu2024a`
+# prove the general form: with masks collapse is exponential, and local masks slow it (abstract). A decoder, with its causal
+# mask, does not fall under the cubic law at all.
 #
-# A mask is not the only exception. Among stacks that read everything, the one built for LayerNorm keeps a residual of 1, and with scores 64 times as
-# large the slope was 1 and tokens agreed in 0.07 digits after six layers. What survives: attention that reads *everything*, and nothing else,
-# collapses doubly exponentially once scores are small.
+# A mask is not the only exception. Among stacks that read everything, the one built for LayerNorm keeps a residual of 1,
+# and with scores 64 times as large the slope was 1 and tokens agreed in 0.07 digits after six layers. What survives:
+# attention that reads *everything*, and nothing else, collapses doubly exponentially once scores are small.
 #
-# The *measure* breaks, too. A large residual does not say that a state still holds what a task needs. And skip + MLP without LayerNorm had 0.35
-# although its tokens had moved apart, because what they share had grown more. Read the residual as a warning when it is tiny, and as little else.
+# The *measure* breaks, too. A large residual does not say that a state still holds what a task needs. And skip + MLP
+# without LayerNorm had 0.35 although its tokens had moved apart, because what they share had grown more. Read the residual
+# as a warning when it is tiny, and as little else.
 #
 # ## Since 2021
 #
-# - {cite:t}`noci2022`: with skips, correlation of tokens still grows with depth before training unless branches are scaled by about $1/\sqrt L$; collapse
-#   makes the gradients of queries and keys vanish (abstract or transcript). You saw the first half.
+# - {cite:t}`noci2022`: with skips, correlation of tokens still grows with depth before training unless branches are scaled
+#   by about $1/\sqrt L$; collapse makes the gradients of queries and keys vanish (abstract or transcript). You saw the
+#   first half.
 # - {cite:t}`wu2024a`: masks and LayerNorm change the picture (abstract or transcript). You saw both.
-# - {cite:t}`giorlandino2025`: one theory of rank collapse and of entropy collapse, the softmax that saturates (abstract). In our first
-#   log-log plot they are the left end and the right.
+# - {cite:t}`giorlandino2025`: one theory of rank collapse and of entropy collapse, the softmax that saturates (abstract).
+#   In our first log-log plot they are the left end and the right.
 # - {cite:t}`barbero2025`: sinks limit over-mixing (abstract or transcript). Supported in MiniLM.
-# - {cite:t}`wang2025`: attention with skip connections and no MLP, trained to near GPT-2 (abstract or transcript). The MLP is not required.
+# - {cite:t}`wang2025`: attention with skip connections and no MLP, trained to near GPT-2 (abstract or transcript). The MLP
+#   is not required.
 #
 # ## Exercises
 #
@@ -819,13 +855,15 @@ check("7.2", one_layer, builds_the_layer)
 # ::::{div} exercise
 # **Exercise 7.3** · difficulty 3/5 · about 15 minutes · needs "Paths"
 #
-# Split the output of $(I + A_L) \cdots (I + A_1)\, x$ by the length of the paths, without going through all $2^L$ of them. `maps` is the list $A_1, \dots, A_L$.
+# Split the output of $(I + A_L) \cdots (I + A_1)\, x$ by the length of the paths, without going through all $2^L$ of them.
+# `maps` is the list $A_1, \dots, A_L$.
 #
 # :::{dropdown} Hint
 # Keep a list: what has come along paths of length 0, 1, 2, … so far. What does one more layer do to it?
 # :::
 # :::{dropdown} Second hint
-# A path of length $k$ either passes the new layer by or goes through it; how long was it before? Mind not to use a part that is already new.
+# A path of length $k$ either passes the new layer by or goes through it; how long was it before? Mind not to use a part
+# that is already new.
 # :::
 # ::::
 
@@ -909,8 +947,8 @@ figures.quiz_card(
 # %% [markdown]
 # ## Verdicts
 #
-# What this notebook measured, claim by claim. The card judged the note by the literature, so the words may differ. For C7.1: the residual falls, not
-# the rank, and $e^{-cL}$ holds for causal masks and for skips at gain 1.
+# What this notebook measured, claim by claim. The card judged the note by the literature, so the words may differ. For
+# C7.1: the residual falls, not the rank, and $e^{-cL}$ holds for causal masks and for skips at gain 1.
 
 
 # %%
@@ -958,9 +996,12 @@ display(
 # %% [markdown]
 # ## Takeaways
 #
-# 1. Attention that reads everything, and nothing else, cubes the distance between tokens: digits of agreement triple per layer. It is a residual, not a rank.
-# 2. The skip connection keeps short paths, and those keep tokens apart. It makes a slope of the cliff; small branches make nearly a plateau of it.
-# 3. MLP: not needed, not enough. LayerNorm: enough with the right weights and start. Masks: another law. Sinks: less mixing; the whole model does not collapse without them.
+# 1. Attention that reads everything, and nothing else, cubes the distance between tokens: digits of agreement triple per
+#    layer. It is a residual, not a rank.
+# 2. The skip connection keeps short paths, and those keep tokens apart. It makes a slope of the cliff; small branches make
+#    nearly a plateau of it.
+# 3. MLP: not needed, not enough. LayerNorm: enough with the right weights and start. Masks: another law. Sinks: less
+#    mixing; the whole model does not collapse without them.
 #
 # ## References
 #

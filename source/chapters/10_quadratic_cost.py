@@ -420,7 +420,7 @@ plots.strips(
     trained,
     x="relative error of a head's output",
     null=["random mask, 44 %", "random mask, 12 %", "uniform attention"],
-    title="In the mean of trained heads Performer errs more than uniform attention",
+    title="In the mean Performer errs more than uniform attention",
 );
 # %%
 for seed in range(1, 4):  # other draws, all heads, both texts
@@ -996,9 +996,9 @@ figures.quiz_card(
 #
 # The card judges each claim against its sources, this list against our runs. C10.1 fails in its unit and at "impossible". The
 # conditions: C10.2 holds for the rank of the maps that are *used*; as an assumption it is Linformer's alone. C10.3 holds of
-# BigBird; what the two are made of was read, not run (see the card), and recorded are the layers that each pattern needs.
-# C10.4 holds for relative positions and ALiBi, in a tiny model, in the sense "does not break"; recorded are the nats lost at
-# positions 256 to 511.
+# BigBird; what the two are made of was read, not run (see the card), and recorded are the layers that three patterns need,
+# and a cosine. C10.4 holds for relative positions and ALiBi, in a tiny model, in the sense "does not break"; recorded are
+# the nats lost at positions 256 to 511.
 
 # %%
 performer, uniform = ours["Performer, 128 features"], ours["uniform attention"]
