@@ -839,15 +839,15 @@ figures.quiz_card(
 # %% [markdown]
 # ## Verdicts
 #
-# What this notebook measured, claim by claim. C8.1 to C8.3, whose idea it was, which model, and which numbers were reported,
-# are matters of reading: see the card. C8.4 does not fail because the effect were small. Here a sentence of this kind
-# nearly comes true: LayerNorm alone, 0.04 % of MiniLM, has 0.95 of full tuning's accuracy. But new layers stand before and
-# behind it, a random body gets as far (0.95), and a linear model on the pixels farther (1.03). In the paper the 0.1 % are
-# four groups. The conditions of C8.5: what $\gamma$ and $\beta$ rescale are the matrices that read them, queries, keys and
-# values at once, and in post-LN the skip connection, too. C8.6: LayerNorm alone (0.90) stays below the solved head (0.95),
-# four groups and full tuning (0.94 each). The test in the ledger ([evidence page](../pages/evidence.md)), "refuted
-# if LayerNorm adds nothing, or the random body matches the pretrained one", is met in its second half: on the last rung they
-# are level. Refuted is that on digits the four groups need a *pretrained* body; that they suffice is not.
+# What this notebook measured, claim by claim. C8.1, C8.2 and C8.3, whose idea it was, which model, and which numbers were
+# reported, are matters of reading: see the card. C8.4 does not fail because the effect were small. Here a sentence of this
+# kind nearly comes true: LayerNorm alone, 0.04 % of MiniLM, has 0.95 of full tuning's accuracy. But new layers stand before
+# and behind it, a random body gets as far (0.95), and a linear model on the pixels farther (1.03). In the paper the 0.1 %
+# are four groups. The conditions of C8.5: what $\gamma$ and $\beta$ rescale are the matrices that read them, queries, keys
+# and values at once, and in post-LN the skip connection, too. C8.6: LayerNorm alone (0.90) stays below the solved head
+# (0.95), four groups and full tuning (0.94 each). The test in the ledger ([evidence page](../pages/evidence.md)), "refuted
+# if LayerNorm adds nothing, or the random body matches the pretrained one", is met in its second half: on the last rung
+# they are level. Refuted is that on digits the four groups need a *pretrained* body; that they suffice is not.
 
 
 # %%
