@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,13 +108,19 @@ def grade(path: Path, folder: Path, products: Sequence[Product], limits: Limits 
     except Exception as error:  # noqa: BLE001 – a broken file must not keep the others from being graded
         first = (str(error).strip().splitlines() or [""])[0]
         return Graded(name, "", [Row(name, "", UNREADABLE, f"{type(error).__name__}: {first}")])
-    solved = {product: solved_notebook(product.source) for product in products if not product.solved}
+    solved = {product: _solved(product.source) for product in products if not product.solved}
     shared = {product: len(written & _asked(each)) for product, each in solved.items()}
     best = max(shared, key=shared.get, default=None)
     if best is None or not shared[best]:
         return Graded(name, "", [Row(name, "", UNKNOWN, "it defines no function that an exercise asks for")])
     found = _judged(solved[best], copy, limits)
     return Graded(name, best.name, [Row(name, *each) for each in found])
+
+
+@cache
+def _solved(source: Path) -> NotebookNode:
+    """Read once for all the notebooks that a process grades; nothing changes it."""
+    return solved_notebook(source)
 
 
 def _asked(solved: NotebookNode) -> set[str]:

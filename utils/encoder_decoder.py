@@ -16,6 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from utils.architectures import attentions
 from utils.attention.scope import evaluating
+from utils.bootstrap import ratio_interval
 from utils.heads import ablated, resolve
 from utils.heads.running import checked_batches
 
@@ -220,10 +221,7 @@ def interval(parts: Sequence[Tensor], draws: int = 500, seed: int = 0) -> tuple[
     counts = torch.tensor([len(part) for part in parts], dtype=sums.dtype)
     if not counts.sum():
         raise ValueError("there are no values: no text has any")
-    chosen = torch.randint(len(sums), (draws, len(sums)), generator=torch.Generator().manual_seed(seed))
-    means = sums[chosen].sum(-1) / counts[chosen].sum(-1)
-    low, high = means.nanquantile(torch.tensor([0.025, 0.975], dtype=means.dtype)).tolist()
-    return float(sums.sum() / counts.sum()), low, high
+    return ratio_interval(sums, counts, draws, seed)
 
 
 @torch.no_grad()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from utils.bootstrap import ratio_interval
 from utils.corpora import docstring_pairs
 from utils.heads import Head, heads_of
 from utils.importance import ablation_effect, importance
@@ -99,9 +99,7 @@ def interval(before: Tensor, after: Tensor, k: int = 1, *, draws: int = 1000, se
     if before.shape != after.shape or before.ndim != 1 or not len(before):
         raise ValueError(f"before and after must be places of the same queries, got {before.shape} and {after.shape}")
     change = (after <= k).double() - (before <= k).double()
-    chosen = torch.randint(len(change), (draws, len(change)), generator=torch.Generator().manual_seed(seed))
-    low, high = np.quantile(change[chosen].mean(1).numpy(), [0.025, 0.975])
-    return float(low), float(high)
+    return ratio_interval(change, torch.ones_like(change), draws, seed)[1:]
 
 
 def ranking(model: nn.Module, tokenizer, pairs: Sequence[Pair]) -> pd.DataFrame:

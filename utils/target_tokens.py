@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from utils.bootstrap import ratio_interval
+
 IGNORED = -100  # label of padding
 FUNCTION_WORDS = frozenset(
     "der die das den dem des ein eine einen einem einer eines und oder in im an am auf aus bei mit nach von vom zu zum "
@@ -44,10 +46,7 @@ def ratio(above: Sequence[Tensor], below: Sequence[Tensor], draws: int = 500, se
     """
     if len(above) != len(below):
         raise ValueError(f"both sides need the same texts, got {len(above)} and {len(below)}")
-    sums = torch.tensor([[float(part.double().sum()) for part in side] for side in (above, below)]).double()
-    if not len(above) or not float(sums[1].sum()):
+    if not len(above) or not float(sum(part.double().sum() for part in below)):
         raise ValueError("the values below add up to 0: there is no ratio")
-    chosen = torch.randint(len(above), (draws, len(above)), generator=torch.Generator().manual_seed(seed))
-    drawn = sums[:, chosen].sum(-1)
-    low, high = (drawn[0] / drawn[1]).nanquantile(torch.tensor([0.025, 0.975]).double()).tolist()
-    return float(sums[0].sum() / sums[1].sum()), low, high
+    sums = (torch.stack([part.double().sum() for part in side]) for side in (above, below))
+    return ratio_interval(*sums, draws, seed)

@@ -31,3 +31,14 @@ def minilm():
     from utils.models import load
 
     return load("minilm")
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """One thread of torch, whose record of memory and time others would blur."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -84,6 +84,13 @@ def test_origin_and_licence_are_stated_in_the_file_and_beside_it(name):
     assert "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2" in (DATA / "passages.LICENSE.txt").read_text(encoding="utf-8")
 
 
+def test_the_readme_has_a_row_for_every_text_sweep_and_weight():
+    named = set(re.findall(r"^\| `([^`]+)` \|", (DATA / "README.md").read_text(encoding="utf-8"), re.M))
+    kinds = ("*.jsonl", "*.tsv", "sweeps/**/*.*", "*/model.safetensors")
+    files = {path.relative_to(DATA).as_posix() for kind in kinds for path in DATA.rglob(kind)}
+    assert len(files) > 30 and sorted(files - named) == []
+
+
 def test_every_sha256_in_the_readme_is_that_of_its_file():
     rows = re.findall(r"^\| `([^`]+)` \|.*`([0-9a-f]{64})`", (DATA / "README.md").read_text(encoding="utf-8"), re.M)
     assert {"passages.jsonl", "docstrings.jsonl"} <= set(dict(rows))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from html import escape
 
 import pytest
 import torch
+from figure_html import data_of
 
 from utils.alignment import Link
 from utils.attention.maps import AttentionMaps
@@ -31,7 +30,7 @@ def test_it_is_deterministic_escaped_and_holds_weights_and_links():
     assert html == cross_explorer(maps(), links, title="A & B", **SIZE).html()
     assert html.count("</script>") == 2 and "A &amp; B" in html
     assert torch.allclose(torch.tensor(unpack(html)["weights"]).float(), maps().weights, atol=0.005)
-    data = json.loads(re.search(r'json">(.*?)</script>', html).group(1))
+    data = data_of(html)
     assert data["links"] == [[1, 0], [1, 2]] and data["target"][data["word"]] == "b" and len(data["source"]) == 5
 
 

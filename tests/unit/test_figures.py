@@ -7,13 +7,14 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from figure_html import Tags, data_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -67,10 +68,6 @@ FIGURES = {
 EVERY = pytest.mark.parametrize("tag", FIGURES)
 
 
-def data_of(figure: Figure) -> dict:
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', figure.html(), re.DOTALL).group(1))
-
-
 # ---- one output
 
 
@@ -80,8 +77,8 @@ def test_equal_input_gives_equal_output(tag):
 
 
 def test_another_process_with_another_hash_seed_writes_the_same():
-    code = "from tests.unit.test_figures import FIGURES; print([figure().html() for figure in FIGURES.values()])"
-    environment = {"PYTHONHASHSEED": "7", "PYTHONPATH": str(files("utils").joinpath(".."))}
+    code = "from test_figures import FIGURES; print([figure().html() for figure in FIGURES.values()])"
+    environment = {"PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parent)}
     other = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert other.stdout.strip() == str([figure().html() for figure in FIGURES.values()])
 
@@ -91,16 +88,6 @@ def test_plain_text_says_what_it_is(tag):
     bundle = FIGURES[tag]()._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
     assert bundle["text/plain"].startswith(f"<{tag}: ")
-
-
-class Tags(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.opened, self.attributes = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.opened.append(tag)
-        self.attributes += [name for name, _ in attrs]
 
 
 @EVERY

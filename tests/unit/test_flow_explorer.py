@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
 import pytest
 import torch
+from figure_html import data_of
 
 from utils.attention import rollout
 from utils.figures import FlowView, flow_explorer, rollout_view
@@ -63,7 +63,7 @@ def test_labels_are_escaped_and_the_fallback_can_be_read():
 
 
 def test_it_opens_as_told():
-    data = json.loads(re.search(r'json">(.*?)</script>', figure(side="to").html(), re.DOTALL).group(1))
+    data = data_of(figure(side="to"))
     assert data["open"] == {"side": "to", "token": 4, "view": 0}
     assert data["special"] == [1, 0, 0, 0, 0, 1]
 

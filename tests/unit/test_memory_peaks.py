@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from utils import memory_peaks as peaks
 from utils import planner
 from utils.planner import BERT_BASE
 from utils.sweeps import sweep
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 STORED = sweep("memory_peaks")
 ROWS = {kind: [row for row in STORED["bytes"] if row["kind"] == kind] for kind in ("inference", "cache", "training")}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sizes_of(row: dict) -> planner.Architecture:

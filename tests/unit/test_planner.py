@@ -54,16 +54,9 @@ from utils.planner import (
     transient,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 MIB = 2**20
 FAMILIES = ("bert", "distilbert", "gpt2", "llama")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def build(family: str, device: str = "meta", layers: int = 2, attention: str = "eager", small: bool = False, **changes):

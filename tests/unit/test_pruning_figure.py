@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 
 import numpy as np
 import pytest
+from figure_html import data_of
 
 from utils.elements import script
 from utils.heads import Head
@@ -41,15 +41,11 @@ def figure(*paths, **options):
     return pruning_explorer(list(paths) or [path(), null()], **({"kept": 10} | WORDS | options))
 
 
-def content(html: str) -> dict:
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', html, re.DOTALL).group(1))
-
-
 def test_it_is_deterministic_and_its_numbers_are_coded():
     html = figure(title="Heads & BLEU").html()
     assert html == figure(title="Heads & BLEU").html()
     assert "Heads &amp; BLEU" in html
-    data = content(html)
+    data = data_of(html)
     assert data["path"] == 0 and data["step"] == 1 and data["shape"] == [ROWS, HEADS]
     assert not {"kept", "value", "masks"} & set(data)
     arrays = unpack(html)
@@ -89,7 +85,7 @@ def test_steps_are_sorted_with_everything_that_belongs_to_them():
     assert given.more["parameters"].tolist() == [4, 3, 2, 1]
     shown = figure(given)
     assert unpack(shown.html())["more"].tolist() == [4, 3, 2, 1]
-    assert content(shown.html())["paths"][0]["more"] == ["parameters"]
+    assert data_of(shown.html())["paths"][0]["more"] == ["parameters"]
 
 
 def test_the_masks_of_heads():

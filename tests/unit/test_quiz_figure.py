@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-from html.parser import HTMLParser
 
 import pytest
+from figure_html import Tags, data_of
 
 from utils.elements import script
 from utils.questions import Option, Question, questions
@@ -18,20 +17,6 @@ GOAL = {"the five of the goal": (1, 2, 3, 5, 7)}
 def made(number: int = 1, insight: int = 1, *, several: bool = False, text: str = "Which <b> W_K?") -> Question:
     options = [Option(f"</script> {i} of {number}", i == 1 or (several and i == 2), f"As {i}") for i in range(4)]
     return Question(f"Q{insight}.{number}", insight, text, tuple(options), ("C1.1",), several=several)
-
-
-def data_of(figure) -> dict:
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', figure.html(), re.DOTALL)[1])
-
-
-class Tags(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.opened, self.attributes = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.opened.append(tag)
-        self.attributes += [name for name, _ in attrs]
 
 
 def test_the_whole_bank_is_far_below_the_size_of_a_page():

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from tools.sweeps import transfer as script
+from tools.sweeps.rows import KEY
 from utils import transfer, transfer_results
 from utils.models import MINILM_SHA256, load
 from utils.sweeps import sweep
@@ -141,10 +142,10 @@ def test_a_rate_that_was_given_up_after_one_seed_is_not_chosen():
 def test_the_sweep_is_about_minilm_and_has_each_setting_with_three_seeds():
     stored = sweep("transfer")
     assert stored["made"]["model"] == MINILM_SHA256
-    known = {tuple(row[: len(script.KEY)]) for row in stored["rows"]}
+    known = {tuple(row[: len(KEY)]) for row in stored["rows"]}
     parts = (script.solved, script.settings, script.finer)
     expected = [setting for seed in range(3) for part in parts for setting in part(seed)]
-    assert not [s for s in expected if tuple(s[name] for name in script.KEY) not in known]
+    assert not [s for s in expected if tuple(s[name] for name in KEY) not in known]
 
 
 def test_settings_stand_in_rows_and_bodies_in_columns():
@@ -175,8 +176,8 @@ def test_no_stored_cell_of_the_ladder_has_a_better_rate_that_was_given_up():
 
 def test_a_stored_run_comes_out_again():
     rows = transfer_results.runs(body="random", rung="output", learning_rate=1e-2, seed=1).to_dict("records")
-    (row,) = ({name: r[name] for name in (*script.KEY, "test", "validation")} for r in rows)
-    again = script.run({name: row[name] for name in script.KEY})
+    (row,) = ({name: r[name] for name in (*KEY, "test", "validation")} for r in rows)
+    again = script.run({name: row[name] for name in KEY})
     assert again["test"] == pytest.approx(row["test"], abs=0.01)
     assert again["validation"] == pytest.approx(row["validation"], abs=0.015)
 

@@ -1,31 +1,22 @@
-"""Chapters 8 and 9: what a frozen encoder learns without language. ``python -m tools.sweeps.transfer``.
+"""Chapter 8: what a frozen encoder learns without language. ``python -m tools.sweeps.transfer``.
 
 Writes data/sweeps/transfer.json, a row a run: accuracy on the validation and the test set, and the curve of the former.
-One thread. Goes on where an earlier run stopped: rows that are there are not made again, and the file is written after
-each.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 from collections.abc import Iterator
 
-import torch
-
-from tools.sweeps.record import earlier, made, write
+from tools.sweeps.rows import sweep
 from utils import transfer, transfer_rivals
-from utils.models import MINILM_SHA256
 from utils.transfer_tasks import TASKS, Task, digits, linear_baseline
 
-KEY = ("task", "body", "rung", "learning_rate", "seed", "examples", "input_scale", "read", "steps")
-COLUMNS = (*KEY, "trained", "validation", "test", "curve", "diverged", "seconds")
 RATES = (1e-4, 1e-3, 1e-2)  # the paper's rate, 1e-3, a tenth of it and ten times it
 STEPS = {"digits": 100, "bit memory": 200, "bit xor": 150}
 EVERY = {"digits": 25, "bit memory": 50, "bit xor": 25}
 LARGE_INPUT = 0.3
-SIZES = (50, 200)
 EXAMPLES = 1000  # of digits
 RUNGS = transfer.RUNGS | dict.fromkeys(transfer_rivals.NORMS, ("layernorm",))
 
@@ -61,12 +52,8 @@ def knobs(seed: int) -> Iterator[dict]:
 
 
 def later(seed: int) -> Iterator[dict]:
-    """What comes after all seeds: the smallest rate, and fewer examples (chapter 9)."""
-    trained, scaled, small = transfer.BODIES
-    yield from _digits(seed, ("+ positions",), (trained, scaled), RATES[:1])
-    for examples in SIZES:
-        yield from _digits(seed, ("+ positions",), (trained, scaled), (1e-3,), examples=examples)
-        yield from _digits(seed, ("everything",), (trained, small), (1e-4,), examples=examples)
+    """What comes after all seeds: the smallest rate."""
+    yield from _digits(seed, ("+ positions",), transfer.BODIES[:2], RATES[:1])
 
 
 def solved(seed: int) -> Iterator[dict]:
@@ -116,7 +103,7 @@ def _bits(name: str, seed: int) -> dict:
 
 
 def queue(seeds: int) -> Iterator[dict]:
-    """All runs: seed 0 complete, then the ladder of the others, then their knobs, at last what chapter 9 adds."""
+    """All runs: seed 0 complete, then the ladder of the others, then their knobs, at last what was added later."""
     first, others = range(min(1, seeds)), range(1, seeds)
     order = [(first, (solved, settings, knobs, bits)), (others, (solved, settings)), (others, (knobs, bits))]
     for some, parts in (*order, (range(seeds), (finer,)), (first, (finer_bits,)), (range(seeds), (later,))):
@@ -154,41 +141,10 @@ def the_task(setting: dict) -> Task:
     return task.first(setting["examples"])
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.sweeps.transfer", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--minutes", type=float, default=1e9, help="start no run after so many")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    before = earlier("transfer", MINILM_SHA256) or {"rows": [], "columns": COLUMNS}
-    rows = [dict(zip(before["columns"], row, strict=True)) for row in before["rows"]]
-    known = {tuple(row[name] for name in KEY) for row in rows}
+def main() -> None:
     linear = {name: round(linear_baseline(task()), 4) for name, task in TASKS.items()}
-    began = time.monotonic()
-    for setting in queue(options.seeds):
-        if tuple(setting[name] for name in KEY) in known or time.monotonic() - began > 60 * options.minutes:
-            continue
-        rows.append(_rounded(run(setting)))
-        print({name: rows[-1][name] for name in (*KEY[:5], "test", "curve", "seconds")}, flush=True)
-        _store(rows, linear)
-
-
-def _store(rows: list[dict], linear: dict[str, float]) -> None:
-    content = made("transfer", model=MINILM_SHA256, linear=linear, batch=transfer.BATCH, warmup=transfer.WARMUP)
-    content["processor_seconds"] = round(sum(row["seconds"] for row in rows))
-    table = [[row[name] for name in COLUMNS] for row in rows]
-    write("transfer", {"made": content, "columns": COLUMNS, "rows": table})
-
-
-def _rounded(row: dict) -> dict:
-    def short(value: object) -> object:
-        if isinstance(value, list):
-            return [short(each) for each in value]
-        return round(value, 4) if isinstance(value, float) else value
-
-    return {name: row[name] if name in KEY else short(row[name]) for name in COLUMNS} | {
-        "seconds": round(row["seconds"], 1)
-    }
+    facts = {"linear": linear, "batch": transfer.BATCH, "warmup": transfer.WARMUP}
+    sweep("transfer", lambda seeds, _: queue(seeds), run, **facts)
 
 
 if __name__ == "__main__":
