@@ -64,7 +64,7 @@ def browser() -> bool:
 
 PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in seconds
     "style": (style, 10),
-    "unit": (unit, 180),
+    "unit": (unit, 240),
     "notebooks": (notebooks, 540),
     "nbval": (nbval, 600),
     "site": (site, 60),
