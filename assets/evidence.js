@@ -26,8 +26,8 @@
   function toAddress(step) {
     const address = new URL(location.href);
     for (const [name, value] of Object.entries(chosen())) {
-      if (value) address.searchParams.set(name, value);
-      else address.searchParams.delete(name);
+      address.searchParams.delete(name);   // always in the same order
+      if (value) address.searchParams.append(name, value);
     }
     address.hash = "";
     history[step](null, "", address);

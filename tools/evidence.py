@@ -44,8 +44,9 @@ def number(n: dict) -> str:
 def numbers(reported: list[dict]) -> str:
     """What the sources report, folded away: summary and list."""
     marked = sum("unconfirmed" in each for each in reported)
-    many = f"{len(reported)} number{'s' * (len(reported) > 1)} reported"
-    many += f", {'all' if marked == len(reported) > 1 else marked} UNCONFIRMED" if marked else ""
+    many = f"{len(reported)} numbers reported" if len(reported) > 1 else "1 number reported"
+    if marked:
+        many += f", {'' if len(reported) == 1 else 'all ' if marked == len(reported) else f'{marked} '}UNCONFIRMED"
     items = "\n".join(map(number, reported))
     return f"<details><summary>{many}</summary>\n{myst(items)}\n</details>"
 

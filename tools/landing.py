@@ -38,9 +38,8 @@ def cards(ledger: dict, documents: list[str], records: dict) -> str:
     return ":::::{div} insights\n" + "\n".join(card(chosen[i], documents, records) for i in ON_CARDS) + "\n:::::"
 
 
-def bars(caption: str, name: str, counts: dict[str, int]) -> str:
-    """One figure: a bar and a number for each word, linked to the claims it counts."""
-    most = max(counts.values())
+def bars(caption: str, name: str, counts: dict[str, int], most: int) -> str:
+    """One figure: a number and a bar (the longest stands for ``most``) for each word, linked to its claims."""
     items = [
         f'<li><a href="pages/evidence.html?{name}={slug(word)}"><span class="word">{word}</span> '
         f'<span class="count">{n}</span></a><span class="bar" style="--part:{n / most:.3f}"></span></li>'
@@ -54,8 +53,11 @@ def score(ledger: dict, records: dict) -> str:
     known = [claim for insight in ledger["insights"] for claim in insight["claims"]]
     verdicts = [claim["verdict"] for claim in known]
     results = [result(records.get(claim["id"], [])) for claim in known]
-    left = bars("What the sources say", "verdict", {w: verdicts.count(w) for w in ledger["verdicts"]})
-    right = bars("What our notebooks measured", "measured", {w: results.count(w) for w in RESULTS})
+    said = {word: verdicts.count(word) for word in ledger["verdicts"]}
+    found = {word: results.count(word) for word in RESULTS}
+    most = max(*said.values(), *found.values())
+    left = bars("What the sources say", "verdict", said, most)
+    right = bars("What our notebooks measured", "measured", found, most)
     text = (
         f"The note makes {len(known)} claims. This is how they fared: by what the sources say, and by what our "
         "notebooks measured on small models. Each line leads to its claims."
