@@ -163,7 +163,7 @@ BookElement.style = `
   .hint, .muted { color: var(--null); margin: 0; }
   button, input, select { font: inherit; color: inherit; }
   :focus-visible { outline: 2px solid var(--query); outline-offset: 1px; border-radius: 2px; }
-  label { cursor: pointer; padding-block: 1px; }
+  label { cursor: pointer; max-width: 100%; padding-block: 1px; }
   input { accent-color: var(--query); }
   sub, sup { line-height: 0; }
   input[type=range] { vertical-align: middle; max-width: 60vw; }
