@@ -165,14 +165,18 @@ def visit(chromium, serve):
 
 @pytest.fixture
 def page(tmp_path, visit):
-    """page(*figures, width=…, dark=…) opens a page that holds them, all of them drawn."""
+    """page(*figures, width=…, dark=…) opens a page that holds them between ``before`` and ``after``.
+
+    All are drawn at once, unless ``near`` is True: then, as for a reader, when they come near the screen.
+    """
 
     @contextmanager
-    def opened(*figures, dark: bool = False, **options):
-        body = "".join(f"<section>{figure.html()}</section>" for figure in figures)
+    def opened(*figures, dark=False, near=False, before="", after="", anchor="", **options):
+        body = before + "".join(f"<section>{figure.html()}</section>" for figure in figures) + after
         (tmp_path / "page.html").write_text(PAGE.format(body=body, attributes=' data-theme="dark"' * dark), "utf8")
-        with visit(tmp_path, "page.html", dark=dark, **options) as seen:
-            seen.draw()
+        with visit(tmp_path, f"page.html{anchor}", dark=dark, **options) as seen:
+            if not near:
+                seen.draw()
             yield seen
 
     return opened

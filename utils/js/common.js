@@ -86,7 +86,7 @@ class BookElement extends HTMLElement {
     addEventListener("beforeprint", () => { this.start(); this.recolour("#ffffff"); this.draw(); }, { signal: this.stop.signal });
     if (this.box || !window.IntersectionObserver) return this.start();
     this.near = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && this.start(),
-      { rootMargin: "100% 0px", scrollMargin: "100% 0px" });
+      { rootMargin: "100% 0px", scrollMargin: "300px 0px" });  // the second for scrolling boxes, as in JupyterLab
     this.near.observe(this);
   }
 
