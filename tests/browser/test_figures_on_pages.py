@@ -33,7 +33,7 @@ USES = {
     "budget-planner": Use(("tbody button",), "select"),
     "collapse-explorer": Use((".curve",), "input[type=range]"),
     "cost-explorer": Use((".chart",), "input[type=range]"),
-    "cross-explorer": Use((".side.target button:not(.chosen)",), ".side button"),
+    "cross-explorer": Use((".side.target [aria-pressed=false]",), ".side button"),
     "curve-explorer": Use((".plot svg",), ".plot"),
     "flow-explorer": Use((".side.to [aria-selected=false]",), "[role=option]"),
     "memory-explorer": Use(("label:has([type=radio]:not(:checked))",), ".arrow"),
