@@ -22,6 +22,7 @@ def settled(page) -> None:
 def test_a_page_is_silent_accessible_and_fits_its_window(visit, site, path, width, dark):
     with visit(site, path, width=width, dark=dark) as seen:
         settled(seen.page)
+        seen.draw()
         seen.clean()
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
         assert seen.axe() == []
