@@ -31,9 +31,10 @@ def commit(root: str) -> str:
 
 def sentences(paragraph: nodes.paragraph) -> str:
     """As many sentences as say something, without a label such as **The insight.** before them."""
-    label = paragraph[0].astext() if isinstance(paragraph[0], nodes.strong) and len(paragraph) > 1 else ""
+    parts = [part for part in paragraph if part.astext()]
+    text = "".join(part.astext() for part in parts[isinstance(parts[0], nodes.strong) :]) if parts else ""
     taken = ""
-    for sentence in re.split(r"(?<=[.!?])\s", " ".join(paragraph.astext().removeprefix(label).split())):
+    for sentence in re.split(r"(?<=[.!?])\s", " ".join(text.split())):
         if len(taken) < SHORTEST:
             taken = f"{taken} {sentence}".strip()
     return taken if len(taken) <= LONGEST else taken[:LONGEST].rsplit(" ", 1)[0] + " …"
