@@ -23,6 +23,12 @@ RULE = re.compile(r'(?:\.fa-[a-z0-9-]+:before,?)+\{content:"([^"]*)"\}')
 NOTE = f"""/* Written by {COMMAND}. Glyphs: Font Awesome Free 6, https://fontawesome.com, copyright Fonticons, Inc.,
    SIL Open Font License 1.1 (https://openfontlicense.org); a subset under another name. */
 """
+LOOK = """/* As large as the pictures that the theme's script would have put in their place. */
+.bd-header-article .btn :is(.fa-solid, .fas, .fab) { font-size: 1.3rem; width: 1.3rem; line-height: 1; text-align: center; }
+.bd-header-article .btn .fa-person-chalkboard { font-size: 1.04rem; }
+.prev-next-area i { font-size: 1em; }
+.sidebar-secondary-item i { padding-right: 0; }
+"""
 
 
 def package(name: str) -> Path:
@@ -97,7 +103,7 @@ def style_sheet() -> str:
         f'.fa-{name}:before {{ content: "{code}"; content: "{code}" / ""; }}\n'
         for name, code in ((name, f"\\{ord(each):x}") for name, each in wanted.items())
     ]
-    return NOTE + "".join(faces + rules)
+    return NOTE + "".join(faces + rules) + LOOK
 
 
 def main(arguments: list[str]) -> int:
