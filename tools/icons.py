@@ -24,7 +24,9 @@ NOTE = f"""/* Written by {COMMAND}. Glyphs: Font Awesome Free 6, https://fontawe
    SIL Open Font License 1.1 (https://openfontlicense.org); a subset under another name. */
 """
 LOOK = """/* As large as the pictures that the theme's script would have put in their place. */
-.bd-header-article .btn :is(.fa-solid, .fas, .fab) { font-size: 1.3rem; width: 1.3rem; line-height: 1; text-align: center; }
+.bd-header-article .btn :is(.fa-solid, .fas, .fab) {
+  font-size: 1.3rem; width: 1.3rem; line-height: 1; text-align: center;
+}
 .bd-header-article .btn .fa-person-chalkboard { font-size: 1.04rem; }
 .prev-next-area i { font-size: 1em; }
 .sidebar-secondary-item i { padding-right: 0; }
@@ -71,11 +73,11 @@ def subset(font: Path, characters: set[str]) -> tuple[bytes, set[str]]:
     from fontTools.ttLib import TTFont
 
     found = {each for each in characters if ord(each) in TTFont(font).getBestCmap()}
-    options = tool.Options(flavor="woff", layout_features=[], name_IDs=[0, 1, 2, 13], hinting=False, recalc_timestamp=False)
+    options = tool.Options(layout_features=[], name_IDs=[0, 1, 2, 13], hinting=False)
     loaded = tool.load_font(str(font), options)
-    tool_run = tool.Subsetter(options)
-    tool_run.populate(unicodes=[ord(each) for each in found])
-    tool_run.subset(loaded)
+    subsetter = tool.Subsetter(options)
+    subsetter.populate(unicodes=[ord(each) for each in found])
+    subsetter.subset(loaded)
     for record in loaded["name"].names:
         if record.nameID == 1:
             record.string = "Book icons"  # the name of the original is reserved

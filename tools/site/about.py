@@ -1,4 +1,4 @@
-"""What a page says about itself: a description for search engines and shared links, and the commit it was built from."""
+"""What a page says about itself: its description for shared links and search engines, the commit it was built from."""
 
 from __future__ import annotations
 

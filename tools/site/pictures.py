@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-PICTURE = re.compile(r'<img\b[^>]*?\bsrc="((?:\.\./)*_images/)([^"]+)"[^>]*>')
+PICTURE = re.compile(r'<img\b[^>]*?\bsrc="(?:\.\./)*_images/([^"]+)"[^>]*>')
 
 
 def place(app, pagename, templatename, context, doctree) -> None:
@@ -18,7 +18,7 @@ def place(app, pagename, templatename, context, doctree) -> None:
 
     def shown(found: re.Match) -> str:
         nonlocal first
-        tag, folder, name = found[0], found[1], found[2]
+        tag, name = found[0], found[1]
         path = Path(app.srcdir) / sources[name]
         extra = 'decoding="async"' if first else 'decoding="async" loading="lazy"'
         first = False
