@@ -26,6 +26,7 @@ UNUSED = [
     "*webpack-macros.html",
     "copybutton_funcs.js",
     "hero.html",
+    "page.png",
     "file.png",
     "minus.png",
     "plus.png",
