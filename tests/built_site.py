@@ -10,7 +10,8 @@ import yaml
 from tools import book
 from tools.site_pages import ROOT, toc_files
 
-SOURCES = ["_config.yml", "_toc.yml", "index.md", "pages", "chapters", "labs", "assessments", "assets", "templates"]
+PAGES = ["index.md", "pages", "chapters", "labs", "assessments"]
+SOURCES = [*PAGES, "_config.yml", "_toc.yml", "assets", "templates", "tools/site"]
 
 
 def _changed(path: Path) -> float:
