@@ -1,4 +1,4 @@
-"""The lesson plans: every hour of the syllabus once, every notebook used, and no number that its notebook does not have."""
+"""The lesson plans: each hour of the syllabus once, each notebook used, no number that its notebook does not have."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ PAGES = ROOT / "pages"
 DOCUMENTS = toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
 NOTEBOOKS = [name for name in DOCUMENTS if name.split("/")[0] in ("chapters", "labs", "assessments")]
 HOURS = range(1, 17)
-PARTS = ("Min | Show", "Questions to ask", "Likely wrong answers", "**Cut when late:**", "**Never cut:**", "**Homework:**")
-# What counts nothing that was measured: claims and exercises by name, links, lengths of time, other hours.
-NAMES = r"\bC\d+b?\.\d+|\b[A-Z]\d?\.\d+|Exercises? \d+\.\d+(?: and \d+\.\d+)?|\]\([^)]*\)|\bhours? \d+|\d+ (?:and \d+ )?minutes"
+TABLES = ("Min | Show", "Questions to ask", "Likely wrong answers")
+PARTS = (*TABLES, "**Cut when late:**", "**Never cut:**", "**Homework:**")
+NAMES = re.compile(  # numbers that measure nothing: of claims, exercises, sections, links, other hours, lengths of time
+    r"\bC\d+b?\.\d+|\b[A-Z]\d?\.\d+|Exercises? \d+\.\d+(?: and \d+\.\d+)?"
+    r"|§ \*.+?\*|\]\([^)]*\)|\bhours? \d+|\d+ (?:and \d+ )?minutes"
+)
 
 
 def plans() -> dict[int, str]:
@@ -47,14 +50,20 @@ def linked(text: str) -> list[str]:
 
 
 @cache
-def read(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Numbers and headings of a notebook: text, code and outputs."""
-    cells = json.loads((ROOT / f"{name}.ipynb").read_text("utf8"))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells]
-    for output in (output for cell in cells for output in cell.get("outputs", [])):
-        texts += ["".join(output.get("text", "")), "".join(output.get("data", {}).get("text/plain", ""))]
-    text = "\n".join(texts)
-    return frozenset(numbers(text)), frozenset(re.findall(r"^##+ (.+?)\s*$", text, re.MULTILINE))
+def read(name: str) -> str:
+    """Text, code and outputs of a notebook."""
+    texts = []
+    for cell in json.loads((ROOT / f"{name}.ipynb").read_text("utf8"))["cells"]:
+        texts.append("".join(cell["source"]))
+        for output in cell.get("outputs", []):
+            texts += ["".join(output.get("text", "")), "".join(output.get("data", {}).get("text/plain", ""))]
+    return "\n".join(texts)
+
+
+@cache
+def sections(name: str) -> list[set[str]]:
+    """The numbers of each section of a notebook."""
+    return [numbers(section) for section in re.split(r"^## ", read(name), flags=re.MULTILINE)]
 
 
 def hours_of(text: str) -> list[int]:
@@ -76,7 +85,8 @@ def test_hours_and_insights_are_those_of_the_syllabus():
     syllabus = rows((PAGES / "syllabus.md").read_text("utf8"), "Hours | Part")
     assert [hour for row in syllabus for hour in hours_of(row[0])] == list(HOURS)
     for hours, _, named, *_ in syllabus:
-        planned = set().union(*(insights(re.search(r"\*\*Insights\*\* \|(.*)\|", PLANS[h])[1]) for h in hours_of(hours)))
+        lines = (re.search(r"\*\*Insights\*\* \|(.*)\|", PLANS[hour])[1] for hour in hours_of(hours))
+        planned = set().union(*map(insights, lines))
         assert planned == (insights(named) or planned), f"hours {hours}"  # the planning hour names none
 
 
@@ -110,13 +120,14 @@ def test_the_minutes_of_an_hour_are_sixty(hour):
 
 @HOUR
 def test_a_plan_names_sections_that_are_there(hour):
-    headings = set().union(*(read(name)[1] for name in linked(PLANS[hour])))
+    headings = {h for name in linked(PLANS[hour]) for h in re.findall(r"^##+ (.+?)\s*$", read(name), re.MULTILINE)}
     named = re.findall(r"§ \*(.+?)\*", PLANS[hour].replace("\n", " "))
     assert [name for name in named if name not in headings] == []
 
 
 @HOUR
-def test_a_number_of_a_plan_stands_in_its_notebook(hour):
+def test_the_numbers_of_a_line_stand_together_in_a_section_of_its_notebook(hour):
     plan = re.sub(r"^\| \d+ \|", "|", PLANS[hour], flags=re.MULTILINE)  # the column of minutes
-    there = set().union(*(read(name)[0] for name in linked(plan)))
-    assert sorted(numbers(re.sub(NAMES, "]", plan)) - there) == []
+    there = [section for name in linked(plan) for section in sections(name)]
+    lines = [(numbers(line), line) for line in NAMES.sub("]", plan).splitlines()]
+    assert [line for found, line in lines if not any(found <= section for section in there)] == []
