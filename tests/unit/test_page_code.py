@@ -10,6 +10,7 @@ import pytest
 from tools.run_tests import PARTS
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
+COLUMNS = 82  # of code that a wide page shows without scrolling
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +23,7 @@ def run(tmp_path_factory):
         names: dict[str, object] = {"__name__": "page"}
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(tmp_path_factory.mktemp("page"))
+            assert [line for line in "".join(blocks).splitlines() if len(line) > COLUMNS] == []
             for block in blocks:
                 exec(compile(block, page, "exec"), names)
         return names
@@ -32,7 +34,7 @@ def run(tmp_path_factory):
 def test_the_code_on_adapting_runs(run):
     names = run("adapting.md")
     assert names["first"].weights.shape[:2] == (6, 12)
-    assert names["null"].normalized_entropy.min() > names["table_of_heads"].normalized_entropy.mean()
+    assert names["null"].normalized_entropy.min() > names["heads"].normalized_entropy.mean()
     assert len(names["effects"]) == 2 and len(names["scores"]) == 72
     assert set(names["plans"].fits) == {True, False}  # a budget in which something is decided
     assert names["result"].status == "passed"
