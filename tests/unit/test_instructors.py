@@ -11,7 +11,7 @@ import pytest
 import yaml
 from stated_numbers import numbers
 
-from tools.site_pages import toc_files
+from tools.records import toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "pages"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tools import translate_config
-from tools.site_pages import toc_files
+from tools.records import toc_files
 
 PO = """msgid ""
 msgstr "Content-Type: text/plain; charset=UTF-8\\n"
