@@ -1,6 +1,6 @@
 // The blocks of an article: what can be cut, what is too large, and how it is made to fit.
 (() => {
-  const { measured } = window.bookSlides;
+  const { make, measured } = window.bookSlides;
   const HEADING = "h1, h2, h3, h4, h5, h6";
   const WHOLE = `p, pre, figure, table, img, svg, canvas, details, dt, dd, .math, .highlight, .pst-scrollable-table-container, ${HEADING}`;
   const SMALLEST = { figure: 0.6, code: 0.75, other: 0.7 };   // nothing is zoomed below this: beyond, the whole slide is
@@ -40,7 +40,7 @@
 
   // How many times wider than its place the widest thing in a block is (1: it fits).
   function width(node) {
-    const boxes = [node, ...node.querySelectorAll(SCROLLS), ...(node.shadowRoot?.querySelectorAll(".figure") ?? [])];
+    const boxes = [node, ...node.querySelectorAll(SCROLLS), ...(node.shadowRoot?.querySelectorAll(".figure") ?? [])].filter((b) => !b.closest("details:not([open])"));
     return Math.max(1, ...boxes.filter((b) => b.clientWidth).map((b) => (b.scrollWidth > b.clientWidth + 1 ? b.scrollWidth / b.clientWidth : 1)));
   }
 
@@ -64,12 +64,29 @@
       picture.style.width = "auto";
       return now - wanted > 1;
     }
-    const over = Math.max(tall, width(node));
+    const wide = width(node);
+    if (wide > 1.2 && node.matches("pre, :has(pre)") && !node.classList.contains("wraps")) {   // long lines are broken rather than made tiny
+      node.classList.add("wraps");
+      return true;
+    }
+    const over = Math.max(tall, wide);
     return over > 1.002 && zoom(node, over);
   }
 
   // Code and a few lines it prints are rather a little smaller than on two slides.
-  const squeezes = (node, over) => over < 1.25 && node.matches(".cell") && !node.querySelector("figure, img, .text_html, details");
+  const squeezes = (node, over) => over < 1.33 && node.matches(".cell") && !node.querySelector("figure, img, .text_html, details");
 
-  Object.assign(window.bookSlides, { squeezes, HEADING, away, parts, rows, boxed, shrink });
+  // Figures that stand upright on a page lie down on a slide: their list beside their picture.
+  const BESIDE = { "attention-explorer": `@media (min-width: 700px) {
+    .figure { position: relative; max-width: none; overflow: visible; margin-left: 490px; min-height: 750px; }
+    :is(.title, .hint) { margin-left: -490px; }
+    :is(.top, .readout, .scale) { position: absolute; left: -490px; width: 464px; }
+    .readout { bottom: 86px; } .scale { bottom: 0; } .main { margin-top: 0; } }` };
+  function layDown(article) {
+    for (const [tag, style] of Object.entries(BESIDE)) article.querySelectorAll(tag).forEach(({ shadowRoot }) => {
+      if (shadowRoot?.querySelector(".figure") && !shadowRoot.querySelector(".on-slides")) shadowRoot.append(make("style", { className: "on-slides", textContent: style }));
+    });
+  }
+
+  Object.assign(window.bookSlides, { layDown, squeezes, HEADING, away, parts, rows, boxed, shrink });
 })();

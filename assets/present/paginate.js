@@ -1,7 +1,7 @@
 // Cuts the article into slides. Nothing is moved or copied: a slide is a list of the article's own blocks, which are
 // shown or hidden. All blocks are measured in one flow; a slide holds what lies between two of its edges.
 (() => {
-  const { make, measured, HEADING, squeezes, parts, rows, away, boxed, shrink } = window.bookSlides;
+  const { make, measured, HEADING, layDown, squeezes, parts, rows, away, boxed, shrink } = window.bookSlides;
   const SPARE = 5;   // pixels left free on every slide, for rounding
 
   const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -10,8 +10,7 @@
   function unit(nodes, section, limit) {
     const [node] = nodes;
     return { nodes, section, limit, box: boxed(nodes), heading: node.matches(HEADING), starts: node.matches(".newslide, .tag_newslide, .exercise"),
-      ends: node.matches(".predict"), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()),
-      input: node.matches(".cell_input, details.above-input") };
+      ends: node.matches(".predict"), line: node.matches("details.above-input"), leads: node.matches("p") && (node.matches(".ai-card > :first-child") || /[:：]$/.test(node.textContent.trim())), input: node.matches(".cell_input") };
   }
 
   // A block is one unit; if it alone is higher than a slide, each of its parts is one.
@@ -23,7 +22,8 @@
     const within = inner.length && boxed(inner.flat());
     if (!within) return void units.push(unit(nodes, section, limit));
     const frame = box.bottom - box.top - (within.bottom - within.top);   // paddings, or the head of a table
-    for (const part of inner) cut(part, section, limit - frame, units);
+    const line = inner[0][0].matches("details.above-input") && inner[1] ? boxed(inner[1]).top - within.top : 0;   // of hidden code: stays with its output
+    inner.forEach((part, i) => cut(part, section, limit - frame - (i === 1 ? line : 0), units));
   }
 
   function unitsOf(article, room, running) {
@@ -63,8 +63,8 @@
         const used = run[end - 1].box.bottom - run[from].box.top + (run[from].heading ? 0 : running);
         const alone = run.slice(from, end - 1).every((unit) => unit.heading);
         if (used > room && !alone) break;
-        const { heading, leads, input } = run[end - 1];
-        const tear = end === run.length ? 0 : heading ? 1e6 : leads ? 12 : input ? 6 : 0;
+        const { heading, line, leads, input } = run[end - 1];
+        const tear = end === run.length ? 0 : heading ? 1e6 : line ? 1e3 : leads ? 12 : input ? 6 : 0;
         const cost = best[from].cost + 100 + 40 * Math.max(0, 1 - used / room) ** 2 + tear;
         if (cost < best[end].cost) best[end] = { cost, from };
       }
@@ -90,7 +90,7 @@
   // The article as on the first day: nothing hidden, nothing scaled; answers are closed while it is measured.
   function reset(article) {
     article.style.zoom = "";
-    for (const name of ["off-slide", "slide-first", "slide-last", "scaled"]) {
+    for (const name of ["off-slide", "slide-first", "slide-last", "wraps", "scaled"]) {
       article.querySelectorAll(`.${name}`).forEach((node) => { node.classList.remove(name); if (name === "scaled") node.style.zoom = ""; });
     }
     article.querySelectorAll("figure img").forEach((image) => { image.style.maxHeight = image.style.width = ""; });
@@ -103,6 +103,7 @@
     opened.forEach((details) => { details.open = false; });
     document.body.classList.add("measuring");
     reset(article);
+    layDown(article);
     const lines = runningHeads(article, head);
     await frames();
     const highest = new Map([...lines].map(([section, line]) => [section, measured.call(line).height + 14]));

@@ -5,7 +5,7 @@
   const asked = new URLSearchParams(location.search);
   const article = document.querySelector("article.bd-article"), frame = document.querySelector(".bd-article-container");
   const narrow = matchMedia("(max-width: 700px)");
-  let slides = [], at = 0, size, typed = "", forget, presenter;
+  let slides = [], at = 0, size, typed = "", forget, written, presenter;
 
   // ---- one slide
 
@@ -21,11 +21,10 @@
   }
   let spans = new Map();
 
-  function edges(slide, on) {
-    for (const [name, unit, mine] of [["slide-first", slide.units[0], "nodes"], ["slide-last", slide.units.at(-1), "nodes"]]) {
-      const node = name === "slide-first" ? unit[mine][0] : unit[mine].at(-1);
-      for (const e of chain(node)) e.classList.toggle(name, on);
-    }
+  // A slide's first and last block, with what is around them, lose their outer margins.
+  function edges({ units }, on) {
+    for (const e of chain(units[0].nodes[0])) e.classList.toggle("slide-first", on);
+    for (const e of chain(units.at(-1).nodes.at(-1))) e.classList.toggle("slide-last", on);
   }
 
   function unveil(k) {
@@ -57,12 +56,18 @@
     place.textContent = `${say("Slide", "슬라이드")} ${at + 1} / ${slides.length}`;
     spoken.textContent = inBar ? slide.title : "";
     progress.style.width = `${100 * (at + 1) / slides.length}%`;
-    try { history.replaceState(null, "", `?present=${at + 1}&at=${encodeURIComponent(slide.atoms[0])}`); } catch { /* an address that may not change */ }
+    clearTimeout(written);
+    written = setTimeout(address, 120);
     if (focus && !inBar) (slide.running ?? slide.units[0].nodes[0]).focus({ preventScroll: true });
     notes.update(slides, at);
     if (presenter?.window.closed === false) presenter.update(slides, at);
     dispatchEvent(new Event("resize"));   // figures that were hidden measure themselves again
     frames().then(() => at === k && settle());
+  }
+
+  // The address names the slide and, for another window, the part of the page it begins with.
+  function address() {
+    history.replaceState(null, "", `?present=${at + 1}&at=${encodeURIComponent(slides[at].atoms[0])}`);
   }
 
   // ---- all slides
@@ -79,6 +84,7 @@
   const room = () => (body.classList.contains("with-notes") && !narrow.matches ? 0.74 : 1);
 
   async function layOut(name, number) {
+    delete page.dataset.slides;
     size = stage();
     set(size);
     page.style.setProperty("--slide-content", `${size.content.height}px`);
@@ -90,6 +96,7 @@
     paper();
     at = 0;
     show(slideAt(name, number), { focus: false });
+    page.dataset.slides = "ready";
   }
 
   let waiting;
@@ -229,7 +236,6 @@
       await document.fonts.ready;
       await layOut(asked.get("at") ?? "", Number(asked.get("present") || 1) - 1);
       addEventListener("keydown", keydown);
-      page.dataset.slides = "ready";
     } finally {
       page.style.visibility = "";
     }
