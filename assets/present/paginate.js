@@ -1,7 +1,7 @@
 // Cuts the article into slides. Nothing is moved or copied: a slide is a list of the article's own blocks, which are
 // shown or hidden. All blocks are measured in one flow; a slide holds what lies between two of its edges.
 (() => {
-  const { make, measured, HEADING, layDown, squeezes, parts, rows, away, boxed, shrink } = window.bookSlides;
+  const { make, say, measured, HEADING, layDown, squeezes, parts, rows, away, boxed, shrink } = window.bookSlides;
   const SPARE = 5;   // pixels left free on every slide, for rounding
 
   const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -83,7 +83,10 @@
       copy.querySelectorAll(".headerlink").forEach((node) => node.remove());
       copy.querySelectorAll("[id]").forEach((node) => node.removeAttribute("id"));
       const line = head.appendChild(make("p", { className: "present-running", tabIndex: -1 }, ...copy.childNodes));
-      return [section, line];
+      const words = line.cloneNode(true);
+      words.querySelectorAll("mjx-container").forEach((formula) => formula.replaceWith(formula.querySelector("mjx-assistive-mml")?.textContent ?? ""));
+      line.append(make("span", { className: "sr-only", textContent: say(" (continued)", " (계속)") }));
+      return [section, Object.assign(line, { words: words.textContent.trim() })];
     }));
   }
 
@@ -118,7 +121,7 @@
 
     const slides = runsOf(units).flatMap((run) => pack(run, room - SPARE, running(run.at(-1).section))).map((units) => {
       const section = units.filter(({ heading }, i) => heading && units.slice(0, i).every((u) => u.heading)).at(-1)?.section ?? units[0].section;
-      return { units, section, running: units[0].heading ? null : lines.get(section), title: lines.get(section)?.innerText.trim() ?? document.title, notes: [] };
+      return { units, section, running: units[0].heading ? null : lines.get(section), title: lines.get(section)?.words ?? document.title, notes: [] };
     });
     document.body.classList.remove("measuring");
     opened.forEach((details) => { details.open = true; });

@@ -208,18 +208,22 @@
     const { width, height, side } = size, extra = body.classList.contains("with-notes") ? 240 : 0;
     sheet.textContent = `@page { size: ${Math.round(width)}px ${Math.round(height + 44 + extra)}px; margin: 40px ${Math.floor(side)}px 20px; }`;
   };
-  let closed;
+  const opened = new Set();   // answers the presenter has opened: other scripts open all for paper, slides print as they are seen
+  article?.addEventListener("toggle", ({ target }) => { if (target.open) opened.add(target); else opened.delete(target); }, true);
+  const asSeen = () => article.querySelectorAll("details").forEach((details) => { details.open = opened.has(details); });
   addEventListener("beforeprint", () => {
-    closed = [...article.querySelectorAll("details:not([open])")];
+    asSeen();
     body.classList.add("on-paper");
     article.style.zoom = "";
     spans.forEach((_, node) => node.classList.remove("off-slide"));
-    slides.forEach((slide) => edges(slide, true));
-  }, true);
-  addEventListener("beforeprint", () => closed.forEach((details) => { details.open = false; }));
+    edges(slides[at], false);
+    slides.slice(1).forEach(({ units }) => units[0].nodes[0].classList.add("slide-break"));
+    article.querySelectorAll("*").forEach((figure) => figure.shadowRoot && figure.draw?.());
+  });
   addEventListener("afterprint", () => {
     body.classList.remove("on-paper");
-    slides.forEach((slide) => edges(slide, false));
+    article.querySelectorAll(".slide-break").forEach((node) => node.classList.remove("slide-break"));
+    asSeen();
     show(at, { focus: false });
   });
 
