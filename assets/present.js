@@ -20,5 +20,7 @@
   page.style.visibility = "hidden";   // until the slides are cut: no flash of the page, or of half a slide
   setTimeout(() => { page.style.visibility = ""; }, 10_000);
   add("link", { rel: "stylesheet", href: file("present.css") });
-  for (const part of ["stage", "blocks", "paginate", "places", "panel", "dialogs", "show"]) add("script", { src: file(`present/${part}.js`), async: false });
+  addEventListener("DOMContentLoaded", () => {   // not earlier: a script from the cache would run before the article is there
+    for (const part of ["stage", "blocks", "paginate", "places", "panel", "dialogs", "show"]) add("script", { src: file(`present/${part}.js`), async: false });
+  });
 })();

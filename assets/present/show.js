@@ -1,6 +1,6 @@
 // Shows one slide at a time: bar, address, keys, touch, focus, paper.
 (() => {
-  const { stage, set, make, say, measured, paginate, frames, nameParts, giveNotes, slideOf, panel, presenterWindow, keyList, overview, message } = window.bookSlides;
+  const { stage, set, make, say, paginate, frames, nameParts, giveNotes, slideOf, panel, presenterWindow, keyList, overview, message } = window.bookSlides;
   const page = document.documentElement, body = document.body;
   const asked = new URLSearchParams(location.search);
   const article = document.querySelector("article.bd-article"), frame = document.querySelector(".bd-article-container");
