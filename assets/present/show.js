@@ -4,6 +4,7 @@
   const page = document.documentElement, body = document.body;
   const asked = new URLSearchParams(location.search);
   const article = document.querySelector("article.bd-article"), frame = document.querySelector(".bd-article-container");
+  if (!frame || !article?.querySelector("section")) return void (page.style.visibility = "");   // a page without text, as it is
   const narrow = matchMedia("(max-width: 700px)");
   let slides = [], at = 0, size, typed = "", forget, written, presenter;
 
@@ -209,7 +210,7 @@
     sheet.textContent = `@page { size: ${Math.round(width)}px ${Math.round(height + 44 + extra)}px; margin: 40px ${Math.floor(side)}px 20px; }`;
   };
   const opened = new Set();   // answers the presenter has opened: other scripts open all for paper, slides print as they are seen
-  article?.addEventListener("toggle", ({ target }) => { if (target.open) opened.add(target); else opened.delete(target); }, true);
+  article.addEventListener("toggle", ({ target }) => { if (target.open) opened.add(target); else opened.delete(target); }, true);
   const asSeen = () => article.querySelectorAll("details").forEach((details) => { details.open = opened.has(details); });
   addEventListener("beforeprint", () => {
     asSeen();
@@ -231,7 +232,6 @@
 
   addEventListener("load", async () => {
     try {
-      if (!article?.querySelector("section")) return;
       body.classList.add("present");
       frame.prepend(head);
       body.append(notes.root, bar);
