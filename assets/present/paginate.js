@@ -7,10 +7,12 @@
   const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const headingOf = (section) => section.querySelector(`:scope > :is(${HEADING})`);
 
+  const bold = (node) => Number(getComputedStyle(node).fontWeight) >= 600 || (node.children.length === 1 && node.firstChild.nodeName === "STRONG" && node.textContent.trim() === node.firstChild.textContent.trim());
+
   function unit(nodes, section, limit) {
     const [node] = nodes;
     return { nodes, section, limit, box: boxed(nodes), heading: node.matches(HEADING), starts: node.matches(".newslide, .tag_newslide, .exercise"),
-      ends: node.matches(".predict"), line: node.matches("details.above-input"), leads: node.matches("p") && (node.matches(".ai-card > :first-child") || /[:：]$/.test(node.textContent.trim())), input: node.matches(".cell_input") };
+      ends: node.matches(".predict"), line: node.matches("details.above-input"), title: node.matches("p") && bold(node), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()), input: node.matches(".cell_input") };
   }
 
   // A block is one unit; if it alone is higher than a slide, each of its parts is one.
@@ -63,8 +65,8 @@
         const used = run[end - 1].box.bottom - run[from].box.top + (run[from].heading ? 0 : running);
         const alone = run.slice(from, end - 1).every((unit) => unit.heading);
         if (used > room && !alone) break;
-        const { heading, line, leads, input } = run[end - 1];
-        const tear = end === run.length ? 0 : heading ? 1e6 : line ? 1e3 : leads ? 12 : input ? 6 : 0;
+        const { heading, line, title, leads, input } = run[end - 1];
+        const tear = end === run.length ? 0 : heading ? 1e6 : line ? 1e3 : title ? 150 : leads ? 12 : input ? 6 : 0;
         const cost = best[from].cost + 100 + 40 * Math.max(0, 1 - used / room) ** 2 + tear;
         if (cost < best[end].cost) best[end] = { cost, from };
       }
