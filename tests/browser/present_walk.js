@@ -52,6 +52,7 @@ async () => {
     const heading = last?.parentElement.closest("h1, h2, h3, h4, h5, h6");
     if (heading && heading.parentElement.children.length > 1) say(`${name(heading)} stands alone`);
     if (!last) say("empty");
+    if (innerWidth > 1000 && Number(article.style.zoom || 1) < 0.9) say(`the whole slide had to shrink to ${article.style.zoom}`);
     const question = [...article.querySelectorAll(".predict")].find((node) => node.offsetWidth);
     if (question && !question.contains(last.parentElement)) say("the answer stands under its question");
     press("ArrowRight");
