@@ -106,6 +106,7 @@
   async function paginate(article, head, room) {
     const opened = [...article.querySelectorAll("details[open]")];
     opened.forEach((details) => { details.open = false; });
+    article.querySelectorAll(":defined").forEach((node) => node.localName.includes("-") && node.start?.());   // figures wait for the reader else
     document.body.classList.add("measuring");
     reset(article);
     layDown(article);
