@@ -196,3 +196,19 @@ def test_figures_are_readable_without_scripts(visit, site, path):
                 wrong.append(f"{name}: {trouble}")
         assert wrong == []
         seen.clean()
+
+
+def test_a_figure_is_built_on_its_slide(visit, site):
+    path = next(path for path in PAGES if path.startswith("chapters/") and tags(path))
+    with visit(site, f"{path}?present", height=720) as seen:
+        figure = seen.page.locator(f"article {tags(path)[0]}").first
+        assert figure.locator(".figure").count() == 0
+        seen.page.locator(".present-place").wait_for()
+        for _ in range(60):
+            if figure.is_visible():
+                break
+            seen.page.keyboard.press("ArrowRight")
+        figure.scroll_into_view_if_needed()
+        figure.locator(".figure").first.wait_for()
+        assert figure.evaluate("e => e.offsetHeight > 150")
+        seen.clean()
