@@ -55,6 +55,7 @@ class Counting(http.server.SimpleHTTPRequestHandler):
     """Sends text as gzip and counts the bytes of what it sends, without headers."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     sent: list[tuple[str, int, int]]  # path, bytes as sent, bytes of the file
 
     def do_GET(self) -> None:
