@@ -75,8 +75,8 @@ class Counting(http.server.SimpleHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.sent.append((self.path, len(body), len(content)))  # before the reader has it, who may then look here
         self._write(body)
-        self.sent.append((self.path, len(body), len(content)))
 
     def _write(self, body: bytes) -> None:
         """Over the line that all connections share, if there is one."""
