@@ -1,9 +1,10 @@
 """Measure how fast each page of the site opens: ``python -m tools.page_speed [PAGE ...]``; writes data/site_speed.json.
 
-Each page is opened three times in Chromium with an empty cache, from a local server that sends gzip, over a simulated
-line (``LINE``). A page is usable when it is loaded, its formulas are set, and the pictures and figures of the first
-screen are drawn. The same run measures a page of a default Jupyter Book 1 project with the content of ``SAMPLE``. A
-default page asks other hosts for MathJax and more; these requests fail here, so its bytes and seconds are too low.
+Each page is opened three times in Chromium with an empty cache, from a local server that sends gzip and answers as over
+a line of the speed ``LINE``. A page is usable when it is loaded, its formulas are set, and the pictures and figures of
+the first screen are drawn. The same run measures a page of a default Jupyter Book 1 project with the content of
+``SAMPLE``. That page asks other hosts for MathJax and more; these requests fail here, so its bytes and seconds are too
+low.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import contextmanager
 from datetime import date
 from importlib.metadata import version
@@ -35,6 +37,7 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 SAMPLE = "chapters/01-asymmetry"
 RUNS = 3
+PIECE = 16384  # bytes that one connection sends before another may
 LINE = {"megabit_per_second": 10, "round_trip_ms": 40}
 USABLE = """async () => {
   if (window.MathJax?.startup?.promise) await MathJax.startup.promise;
@@ -55,7 +58,9 @@ class Counting(http.server.SimpleHTTPRequestHandler):
     """Sends text as gzip and counts the bytes of what it sends, without headers."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     sent: list[tuple[str, int, int]]  # path, bytes as sent, bytes of the file
+    line: threading.Lock | None
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
@@ -70,8 +75,20 @@ class Counting(http.server.SimpleHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
-        self.sent.append((self.path, len(body), len(content)))
+        self.sent.append((self.path, len(body), len(content)))  # before the reader has it, who may then look here
+        self._write(body)
+
+    def _write(self, body: bytes) -> None:
+        """Over the line that all connections share, if there is one."""
+        if self.line is None:
+            self.wfile.write(body)
+            return
+        time.sleep(LINE["round_trip_ms"] / 1000)
+        for start in range(0, len(body), PIECE):
+            piece = body[start : start + PIECE]
+            with self.line:
+                time.sleep(len(piece) * 8 / (LINE["megabit_per_second"] * 1e6))
+                self.wfile.write(piece)
 
     def log_message(self, *args) -> None:
         pass
@@ -83,11 +100,12 @@ def _gzip(path: Path, changed: int) -> bytes:
 
 
 @contextmanager
-def served(folder: Path):
-    """(address, list of what was sent) of a server for a folder."""
+def served(folder: Path, slow: bool = False):
+    """(address, list of what was sent) of a server for a folder. slow: over ``LINE``, else as fast as it can."""
     sent: list[tuple[str, int, int]] = []
-    handler = functools.partial(type("Handler", (Counting,), {"sent": sent}), directory=str(folder))
-    server = type("Server", (http.server.ThreadingHTTPServer,), {"request_queue_size": 64})(("127.0.0.1", 0), handler)
+    kind = type("Handler", (Counting,), {"sent": sent, "line": threading.Lock() if slow else None})
+    server_type = type("Server", (http.server.ThreadingHTTPServer,), {"request_queue_size": 64})
+    server = server_type(("127.0.0.1", 0), functools.partial(kind, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", sent
@@ -100,11 +118,6 @@ def opened(browser, address: str) -> float:
     """Seconds from the start of the request until the page is usable, with an empty cache."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    line = context.new_cdp_session(page)
-    line.send("Network.enable")
-    speed = LINE["megabit_per_second"] * 1e6 / 8
-    limits = {"downloadThroughput": speed, "uploadThroughput": speed, "latency": LINE["round_trip_ms"]}
-    line.send("Network.emulateNetworkConditions", {"offline": False, **limits})
     page.goto(address, wait_until="load", timeout=120_000)
     seconds = page.evaluate(USABLE)
     page.wait_for_load_state("networkidle")
@@ -152,11 +165,11 @@ def main(names: list[str]) -> int:
         return 1
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        with served(default_book(Path(folder))) as (address, sent):
+        with served(default_book(Path(folder)), slow=True) as (address, sent):
             default = measure(browser, f"{address}/index.html", sent)
         print(f"default: {default}")
         pages = {}
-        with served(HTML) as (address, sent):
+        with served(HTML, slow=True) as (address, sent):
             for name in chosen:
                 pages[name] = measure(browser, f"{address}/{name}.html", sent)
                 pages[name]["own_gzip"] = own(HTML / f"{name}.html")
