@@ -14,6 +14,7 @@ from pathlib import Path
 
 import yaml
 
+from tools import status_page
 from utils import claims
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -181,6 +182,7 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
         css: between(css.read_text("utf8"), "/* palette: begin */", "/* palette: end */", palette_css(palette)),
         index: between(index.read_text("utf8"), "% cards: begin", "% cards: end", cards(ledger, documents, records)),
         root / "pages" / "evidence.md": evidence_page(ledger, records),
+        root / "pages" / "status.md": status_page.page(root, documents),
     }
 
 
