@@ -85,7 +85,9 @@ def rows(root: Path, documents: list[str]) -> list[Row]:
 def table(head: list[str], body: list[list[object]], text: int = 1) -> str:
     """A table in Markdown; the first ``text`` columns are words, the others numbers."""
     marks = [":---" if number < text else "---:" for number in range(len(head))]
-    lines = [head, marks, *([str(cell).replace("|", "\\|") for cell in line] for line in body)]
+    cells = [[str(cell).replace("|", "\\|") for cell in line] for line in [head, *body]]
+    kept = [[*line[:text], *(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in line[text:])] for line in cells]
+    lines = [kept[0], marks, *kept[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -126,7 +128,7 @@ def costs(found: list[Row]) -> str:
         [r.link, f"{cpu:.1f}", f"{wall:.1f}", f"{peak:,}" if peak else "–", f"{size:.2f}"]
         for r, (cpu, wall, peak, size) in zip(found, numbers, strict=True)
     ]
-    return table(["Notebook", "Processor, s", "Clock, s", "Memory, MB", "Size, MB"], [*body, whole])
+    return table(["Notebook", "CPU, s", "Clock, s", "Memory, MB", "Size, MB"], [*body, whole])
 
 
 def contents(found: list[Row]) -> str:
@@ -153,8 +155,8 @@ def models(root: Path) -> str:
     package = re.search(rf"`{EMBEDDER}` (\S+) \(([\w.-]+).*?SHA-256 `([0-9a-f]{{64}})`", readme)
     if not package or not own:
         raise ValueError("data/README.md does not name the weights of the models with their SHA-256")
-    body = [[f"{package[2]} (package {EMBEDDER} {package[1]})", f"`{package[3]}`"]]
-    return table(["Model", "SHA-256 of the weights"], [*body, *([name, f"`{digest}`"] for name, digest in own)], text=2)
+    named = [(f"{package[2]} (package {EMBEDDER} {package[1]})", package[3]), *own]
+    return "\n".join(f"- {name}: `{digest}`" for name, digest in named)
 
 
 def machines(found: list[Row]) -> str:
