@@ -15,12 +15,30 @@ def settled(page) -> None:
     page.evaluate("async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise }")
 
 
+MOTION = """() => {
+  const found = [];
+  const look = (root) => root.querySelectorAll("*").forEach((part) => {
+    for (const pseudo of [null, "::before", "::after"]) {
+      const style = getComputedStyle(part, pseudo);
+      const times = `${style.animationName === "none" ? "" : style.animationDuration}, ${style.transitionDuration}`;
+      if (times.split(",").some((time) => parseFloat(time) > 0) || style.scrollBehavior === "smooth") {
+        found.push(`${part.tagName.toLowerCase()}.${part.className}${pseudo ?? ""}: ${times} ${style.scrollBehavior}`);
+      }
+    }
+    if (part.shadowRoot) look(part.shadowRoot);
+  });
+  look(document);
+  return [...new Set(found)];
+}"""
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_silent_accessible_and_fits_every_window(visit, site, path, dark):
     if not (site / path).exists():
         pytest.skip(f"the site has no {path}")
-    with visit(site, path, width=WIDTHS["desk"], dark=dark) as seen:
+    motion = "reduce" if dark else "no-preference"  # asked for stillness in the dark alone: one visit fewer
+    with visit(site, path, width=WIDTHS["desk"], dark=dark, reduced_motion=motion) as seen:
         seen.page.evaluate("document.querySelectorAll('article details').forEach((part) => { part.open = true })")
         found = {}
         for name, width in WIDTHS.items():
@@ -29,6 +47,7 @@ def test_a_page_is_silent_accessible_and_fits_every_window(visit, site, path, da
             found[name] = too_wide(seen.page, width) + barriers(seen, on_desk=name == "desk", dark=dark)
         seen.clean()
         assert found == dict.fromkeys(WIDTHS, [])
+        assert not dark or seen.page.evaluate(MOTION) == []
 
 
 def too_wide(page, width: int) -> list[str]:
