@@ -137,10 +137,16 @@ class Visit:
         """Wait until formulas are set, and every figure and picture was in view once and is drawn."""
         self.page.evaluate(SETTLE)
 
-    def axe(self, *, colours: bool = True, others: bool = True, exclude: tuple[str, ...] = ()) -> list[str]:
+    def print(self) -> None:
+        """Lay the page out as for a printer."""
+        self.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        self.page.emulate_media(media="print")
+        self.page.evaluate(SETTLE)
+
+    def axe(self, *, colours: bool = True, others: bool = True) -> list[str]:
         """Serious and critical findings of axe, one line each.
 
-        colours, others: whether to apply the rules of COLOUR_RULES, and all others. exclude: parts to leave out.
+        colours, others: whether to apply the rules of COLOUR_RULES, and all others.
         """
         import axe_core_python
 
@@ -152,11 +158,10 @@ class Visit:
             options["runOnly"] = {"type": "rule", "values": COLOUR_RULES}
         elif not colours:
             options["rules"] = {rule: {"enabled": False} for rule in COLOUR_RULES}
-        context = {"include": [["html"]], "exclude": [[part] for part in exclude]}
-        run = "async ([context, options]) => (await axe.run(context, options)).violations"
+        run = "async options => (await axe.run(document, options)).violations"
         return [
             f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"
-            for v in self.page.evaluate(run, [context, options])
+            for v in self.page.evaluate(run, options)
             if v["impact"] in ("serious", "critical")
             for n in v["nodes"][:3]
         ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
     "path", ["index.html", "chapters/05-low-rank.html", "pages/evidence.html", "pages/status.html"]
 )
-def test_a_page_from_a_disk_is_complete_and_silent(visit, site, path, dark):
-    with visit(site, path, dark=dark, disk=True) as seen:
+def test_a_page_from_a_disk_is_complete_and_silent(visit, site, path):
+    with visit(site, path, disk=True) as seen:
         seen.settle()
         page = seen.page
         assert page.locator("article h1").is_visible()
