@@ -8,6 +8,25 @@ addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("dl.glossary dt").forEach((term) => { if (/\p{Script=Hangul}/u.test(term.textContent)) term.lang = "ko"; });
 });
 
+// What is wider than its place scrolls by itself: the keyboard reaches it, also in a detail that was closed, and it has a name.
+addEventListener("DOMContentLoaded", () => {
+  const names = document.documentElement.lang.startsWith("ko")
+    ? { pre: "코드", ".pst-scrollable-table-container": "표", ".cell_output > .output": "출력" }
+    : { pre: "Code", ".pst-scrollable-table-container": "Table", ".cell_output > .output": "Output" };
+  const mark = ({ target }) => {
+    const scrolls = target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight;
+    target.tabIndex = scrolls ? 0 : -1;
+    if (!scrolls) return ["role", "aria-label"].forEach((name) => target.removeAttribute(name));
+    target.setAttribute("role", "group");
+    target.setAttribute("aria-label", names[Object.keys(names).find((kind) => target.matches(kind))]);
+  };
+  const observer = new ResizeObserver((entries) => entries.forEach(mark));
+  document.querySelectorAll(`article :is(${Object.keys(names).join(", ")})`).forEach((part) => observer.observe(part));
+});
+
+// From a disk the search cannot read the pages, so it lists them without an excerpt.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
 // Paper is white and cannot be clicked: print in the light theme, with every answer and detail open.
 (() => {
   const page = document.documentElement;

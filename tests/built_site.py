@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 import yaml
+from filelock import FileLock
 
 from tools import book
 from tools.site_pages import ROOT, toc_files
@@ -24,11 +25,17 @@ def html() -> Path:
     """The folder with the pages. Fails when the build does: every warning of Sphinx is an error there."""
     folder = ROOT / "_build" / "html"
     built = folder / "searchindex.js"
-    if not built.exists() or built.stat().st_mtime < max(_changed(ROOT / source) for source in SOURCES):
-        assert book.build() == 0, "the site does not build cleanly: run `make book` and read its warnings"
+    with FileLock(ROOT / "_build.lock"):  # of several processes one builds, and the others wait
+        if not built.exists() or built.stat().st_mtime < max(_changed(ROOT / source) for source in SOURCES):
+            assert book.build() == 0, "the site does not build cleanly: run `make book` and read its warnings"
     return folder
 
 
 def documents() -> list[str]:
     """Every document of the table of contents, without suffix."""
     return toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
+
+
+def addresses() -> list[str]:
+    """Every page of the site, relative to its folder: the documents, and what the theme adds."""
+    return [*(f"{name}.html" for name in documents()), "search.html", "genindex.html", "404.html"]

@@ -16,6 +16,7 @@ from tools.pipeline import strict
 from tools.pipeline.products import KINDS, ROOT
 
 WHOLE = 20 * 60  # seconds on 2 cores
+FOLDERS = {part: f"tests/{part}" for part in ("unit", "notebooks", "browser")} | {"pages": "tests/site"}
 
 
 def _passed(process: subprocess.CompletedProcess) -> bool:
@@ -33,33 +34,40 @@ def _pytest(*arguments: str) -> bool:
 
 
 def style() -> bool:
+    """The style of the code: ruff"""
     ruff = (sys.executable, "-m", "ruff")
     return all([_run(*ruff, "check", "."), _run(*ruff, "format", "--check", ".")])
 
 
 def unit() -> bool:
-    return _pytest("-n", "2", "tests/unit")
+    """The helpers against independent references and bad input"""
+    return _pytest("-n", "2", FOLDERS["unit"])
 
 
 def notebooks() -> bool:
-    return _pytest("-n", "2", "--dist", "loadgroup", "tests/notebooks")
+    """Notebooks against their source, the rules of the book, and random weights"""
+    return _pytest("-n", "2", "--dist", "loadgroup", FOLDERS["notebooks"])
 
 
 def nbval(threads: int = 1) -> bool:
+    """Every notebook run again, every output compared with the stored one"""
     folders = [kind for kind in KINDS if any((ROOT / kind).rglob("*.ipynb"))]
     return _passed(strict.nbval("-n", "2", "--dist", "loadfile", "--durations=5", *folders, threads=threads))
 
 
 def site() -> bool:
+    """The site built from an empty folder, every warning an error"""
     return book.build() == 0
 
 
 def pages() -> bool:
-    return _pytest("tests/site")
+    """The built pages: links, citations, texts, what is derived from data"""
+    return _pytest(FOLDERS["pages"])
 
 
 def browser() -> bool:
-    return _pytest("-rs", "tests/browser")
+    """The built pages in a browser without network"""
+    return _pytest("-rs", "-n", "2", FOLDERS["browser"])
 
 
 PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in seconds

@@ -3,6 +3,7 @@
 - assets/course.css: the palette, from utils/palette.json
 - index.md: the score and one card an insight, from data/claims.yaml and from what the notebooks recorded
 - pages/evidence.md and pages/evidence.csv: the whole ledger, with what the notebooks measured
+- pages/status.md: what was measured of the book itself
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from tools import evidence, evidence_csv, landing
+from tools import evidence, evidence_csv, landing, status_page
 from tools.records import ROOT, recorded, toc_files
 from utils import claims
 
@@ -52,6 +53,7 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
         index: between(front, "% cards: begin", "% cards: end", landing.cards(ledger, documents, records)),
         root / "pages" / "evidence.md": evidence.page(ledger, documents, records, root, COMMAND),
         root / "pages" / "evidence.csv": evidence_csv.sheet(ledger, records),
+        root / "pages" / "status.md": status_page.page(root, documents),
     }
 
 

@@ -28,6 +28,8 @@ FLAGS = [
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]
+# What only the colours of a theme decide; all other rules of axe give the same answer in the light and in the dark.
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
@@ -35,6 +37,20 @@ PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"
 <style>body{{font:16px/1.5 sans-serif;margin:0 auto;padding:0 1rem;max-width:46rem}}
 html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
 <body><main><h1>Figures</h1>{body}</main></body></html>"""
+
+
+SETTLE = """async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  if (window.MathJax?.startup?.promise) await MathJax.startup.promise;
+  const late = (part) => part.tagName === "IMG" || (part.tagName.includes("-") && !part.tagName.startsWith("MJX"));
+  for (const part of [...document.querySelectorAll("article *")].filter(late)) {
+    part.scrollIntoView({ behavior: "instant" });
+    await frame();
+  }
+  await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
+  scrollTo({ top: 0, behavior: "instant" });
+  await frame();
+}"""
 
 
 def _absent() -> str | None:
@@ -81,6 +97,14 @@ def serve() -> Iterator:
 
 
 @pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built site, which is built first where it is out of date."""
+    from built_site import html
+
+    return html()
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator:
     """One browser for the whole session."""
     if reason := _absent():
@@ -113,18 +137,35 @@ class Visit:
         """Draw every figure, also those that are far from the screen and would wait."""
         self.page.evaluate("document.querySelectorAll('[role=group]').forEach(figure => figure.start?.())")
 
-    def axe(self) -> list[str]:
-        """Serious and critical findings of axe, one line each."""
+    def settle(self) -> None:
+        """Wait until formulas are set, and every figure and picture was in view once and is drawn."""
+        self.page.evaluate(SETTLE)
+
+    def print(self) -> None:
+        """Lay the page out as for a printer."""
+        self.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        self.page.emulate_media(media="print")
+        self.page.evaluate(SETTLE)
+
+    def axe(self, *, colours: bool = True, others: bool = True) -> list[str]:
+        """Serious and critical findings of axe, one line each.
+
+        colours, others: whether to apply the rules of COLOUR_RULES, and all others.
+        """
         import axe_core_python
 
         source = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text("utf8")
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(source)
-        options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "resultTypes": ["violations"]}
-        found = self.page.evaluate("options => axe.run(document, options)", options)["violations"]
+        options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "resultTypes": ["violations"], "preload": False}
+        if not others:
+            options["runOnly"] = {"type": "rule", "values": COLOUR_RULES}
+        elif not colours:
+            options["rules"] = {rule: {"enabled": False} for rule in COLOUR_RULES}
+        run = "async options => (await axe.run(document, options)).violations"
         return [
             f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"
-            for v in found
+            for v in self.page.evaluate(run, options)
             if v["impact"] in ("serious", "critical")
             for n in v["nodes"][:3]
         ]
@@ -141,17 +182,20 @@ def visit(chromium, serve):
     """``with visit(folder, "page.html", width=768, dark=True) as seen: seen.page…``; takes any option of a new context.
 
     dark sets the colour scheme of the browser and what the book's theme remembers of the reader's choice.
+    disk: open the file itself, without a server.
     """
 
     @contextmanager
-    def opened(folder: Path, path: str = "", *, width: int = 1280, height: int = 900, dark: bool = False, **options):
+    def opened(
+        folder: Path, path: str = "", *, width: int = 1280, height: int = 900, dark: bool = False, disk=False, **options
+    ):
         scheme = "dark" if dark else "light"
         settings = {"viewport": {"width": width, "height": height}, "color_scheme": scheme} | options
         context = chromium.new_context(**settings)
         context.add_init_script(
             f"try {{ localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}') }} catch {{}}"
         )
-        base = serve(folder)
+        base = Path(folder).resolve().as_uri() if disk else serve(folder)
         seen = Visit(context.new_page())
         seen.watch(base)
         try:

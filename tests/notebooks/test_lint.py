@@ -46,7 +46,11 @@ def test_a_notebook_is_small(product, read):
 def test_a_notebook_ran_within_its_budget(product):
     run = json.loads(RUNS.read_text("utf8"))[product.name]
     assert run["cpu_seconds"] <= lint.SECONDS, "too slow: cache a part of it, or make it cheaper"
-    assert run["peak_mb"] is None or run["peak_mb"] <= 4096
+    assert run["peak_mb"] is None or run["peak_mb"] <= lint.PEAK_MB
+
+
+def test_all_notebooks_together_ran_within_their_budget():
+    assert sum(run["cpu_seconds"] for run in json.loads(RUNS.read_text("utf8")).values()) <= lint.ALL_SECONDS
 
 
 @pytest.mark.parametrize("product", [p for p in PRODUCTS if p not in CHAPTERS], **NAME)

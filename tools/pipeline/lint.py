@@ -12,7 +12,8 @@ from nbformat import NotebookNode
 MAX_LINES = 25
 CELLS = range(25, 46)
 SIZE, SIZE_LARGE = 1e6, 2.5e6  # bytes; the larger one where the metadata says explorer: 128
-SECONDS = 60
+SECONDS, ALL_SECONDS = 60, 12 * 60  # of a processor: one notebook, all of them
+PEAK_MB = 4096
 SECTIONS = (
     "Objectives",
     "Where this breaks",
@@ -94,19 +95,21 @@ def outputs(notebook: NotebookNode) -> list[str]:
     return found
 
 
-def has_image(cell: NotebookNode) -> bool:
-    return any(kind in output.get("data", {}) for output in cell.get("outputs", []) for kind in IMAGES)
+def images(cell: NotebookNode) -> int:
+    """How many pictures a cell shows."""
+    return sum(any(kind in output.get("data", {}) for kind in IMAGES) for output in cell.get("outputs", []))
 
 
-def has_explorer(cell: NotebookNode) -> bool:
-    """Whether a cell shows an interactive figure of numbers (a quiz card is none)."""
+def explorers(cell: NotebookNode) -> int:
+    """How many interactive figures of numbers a cell shows (a quiz card is none)."""
     shown = (output.get("data", {}).get("text/html", "") for output in cell.get("outputs", []))
-    return any(re.search(r"<[a-z]+-(?:explorer|planner)\b", html) for html in shown)
+    return sum(len(re.findall(r"<[a-z]+-(?:explorer|planner)\b", html)) for html in shown)
 
 
-def has_assertion(cell: NotebookNode) -> bool:
-    """An ``assert`` that runs with the cell; one inside a function of an exercise does not count."""
-    return any(isinstance(node, ast.Assert) for statement in _tree(cell.source).body for node in _outside(statement))
+def assertions(cell: NotebookNode) -> int:
+    """How many ``assert`` run with the cell; one inside a function of an exercise does not count."""
+    nodes = (node for statement in _tree(cell.source).body for node in _outside(statement))
+    return sum(isinstance(node, ast.Assert) for node in nodes)
 
 
 def _outside(node: ast.AST) -> Iterator[ast.AST]:
@@ -127,19 +130,20 @@ def figures(notebook: NotebookNode) -> list[str]:
     cells = [cell for _, cell in code_cells(notebook)]
     for number, cell in enumerate(cells, start=1):
         settings = cell.metadata.get("mystnb", {})
-        if has_image(cell) and not settings.get("image", {}).get("alt", "").strip():
+        if images(cell) and not settings.get("image", {}).get("alt", "").strip():
             found.append(f"the picture of code cell {number} has no alt text (mystnb.image.alt)")
-        if has_image(cell) and not settings.get("figure", {}).get("caption", "").strip():
+        if images(cell) and not settings.get("figure", {}).get("caption", "").strip():
             found.append(f"the picture of code cell {number} has no caption (mystnb.figure.caption)")
         if settings.get("figure", {}).get("name") and sum("data" in output for output in cell.outputs) > 1:
             found.append(f"code cell {number} shows more than its figure, whose name the site would use twice")
         near = cells[max(0, number - 3) : number + 2]
-        if (has_image(cell) or has_explorer(cell)) and not any(map(has_assertion, near)):
+        if (images(cell) or explorers(cell)) and not any(map(assertions, near)):
             found.append(f"no assertion stands in or beside code cell {number}, which draws a figure")
     return found
 
 
-def _called(notebook: NotebookNode, name: str) -> int:
+def called(notebook: NotebookNode, name: str) -> int:
+    """How often the code calls a function of that name."""
     calls = (node for _, cell in code_cells(notebook) for node in ast.walk(_tree(cell.source)))
     return sum(isinstance(c, ast.Call) and ast.unparse(c.func).split(".")[-1] == name for c in calls)
 
@@ -161,10 +165,10 @@ def skeleton(notebook: NotebookNode) -> list[str]:
         found.append("no question to commit to before an experiment (:::{div} predict)")
     counted = (("check", range(2, 5)), ("quiz_card", range(3, 6)), ("record", range(1, 100)))
     for name, allowed in counted:
-        if (count := _called(notebook, name)) not in allowed:
+        if (count := called(notebook, name)) not in allowed:
             found.append(f"{count} calls of {name}, expected {allowed.start} to {allowed.stop - 1}")
-    named = sum(_called(notebook, name) for name in ("attention_explorer", "curve_explorer", "Figure"))
-    if not named and not any(has_explorer(cell) for _, cell in code_cells(notebook)):
+    named = sum(called(notebook, name) for name in ("attention_explorer", "curve_explorer", "Figure"))
+    if not named and not any(explorers(cell) for _, cell in code_cells(notebook)):
         found.append("no interactive figure")
     if len(notebook.cells) not in CELLS:
         found.append(f"{len(notebook.cells)} cells, expected {CELLS.start} to {CELLS.stop - 1}")
@@ -187,7 +191,7 @@ def assessment(notebook: NotebookNode) -> list[str]:
         found.append("the rubric has no table with points")
     if not any("{div} predict" in each for each in text):
         found.append("no question to commit to before an experiment (:::{div} predict)")
-    checks, cards = _called(notebook, "check"), re.findall(r"\*\*Exercise .+?\*\*(.*)", "\n".join(text))
+    checks, cards = called(notebook, "check"), re.findall(r"\*\*Exercise .+?\*\*(.*)", "\n".join(text))
     if checks not in range(3, 11) or checks != len(cards):
         found.append(f"{checks} checks and {len(cards)} exercise cards, expected equally many, 3 to 10")
     if silent := [card for card in cards if "difficulty" not in card or "minutes" not in card]:
