@@ -11,7 +11,8 @@ from filelock import FileLock
 from tools import book
 from tools.site_pages import ROOT, toc_files
 
-SOURCES = ["_config.yml", "_toc.yml", "index.md", "pages", "chapters", "labs", "assessments", "assets", "templates"]
+PAGES = ["index.md", "pages", "chapters", "labs", "assessments"]
+SOURCES = [*PAGES, "_config.yml", "_toc.yml", "assets", "templates", "tools/site"]
 
 
 def _changed(path: Path) -> float:

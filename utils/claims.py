@@ -109,7 +109,22 @@ def reported(claim: dict) -> list[tuple[str, str]]:
     return found
 
 
-def _html(text: str) -> str:
+def anchor(claim_id: str, kind: str) -> str:
+    """The id of a claim in a page: ``anchor("C7.1", "measured")`` is ``measured-c7-1``, the output of a record."""
+    return f"{kind}-{claim_id.lower().replace('.', '-')}"
+
+
+def parts(value: float | str | dict, name: str = "") -> dict[str, str]:
+    """A recorded value as readers see it: name → text. A dict inside a dict is named by both keys."""
+    if not isinstance(value, dict):
+        return {name or "measured": str(value)}
+    found = {}
+    for key, part in value.items():
+        found |= parts(part, f"{name}, {key}" if name else key)
+    return found
+
+
+def as_html(text: str) -> str:
     """Plain text as HTML: escaped, with indices set below and the weight matrices in the colours of the book."""
 
     def symbol(found: re.Match) -> str:
@@ -122,7 +137,7 @@ def _html(text: str) -> str:
 
 def _link(key: str, sentence: str) -> str:
     """The sentence as HTML, with the label of its source linked."""
-    text = _html(sentence).replace("UNCONFIRMED", "<strong>UNCONFIRMED</strong>")
+    text = as_html(sentence).replace("UNCONFIRMED", "<strong>UNCONFIRMED</strong>")
     source = _ledger()["sources"].get(key, {})
     if not url(source):
         return text
@@ -135,8 +150,8 @@ def _item(claim: dict) -> str:
     numbers = "".join(f"<li>{_link(*each)}</li>" for each in reported(claim))
     details = f"<details><summary>Numbers reported</summary><ul>{numbers}</ul></details>" if numbers else ""
     return (
-        f"<li><div><p><strong>{claim['id']}</strong> The note: {_html(claim['note'])}</p></div>"
-        f"<div><p><strong>Verdict: {escape(verdict(claim))}.</strong> {_html(claim['correction'])}</p>"
+        f"<li><div><p><strong>{claim['id']}</strong> The note: {as_html(claim['note'])}</p></div>"
+        f"<div><p><strong>Verdict: {escape(verdict(claim))}.</strong> {as_html(claim['correction'])}</p>"
         f"<p><small>Rests on {'; '.join(_link(*each) for each in basis(claim))}.</small></p>{details}</div></li>"
     )
 
@@ -156,7 +171,7 @@ def card(insight: int | str) -> Display:
         lines += [f"  reported: {sentence}" for _, sentence in reported(claim)]
     html = (
         f'<section class="ai-card" aria-label="Claim card, {escape(heading)}">{_STYLE}'
-        f"<p><strong>{escape(heading)}</strong></p><p>{_html(entry['insight'])}</p><ul>{''.join(items)}</ul></section>"
+        f"<p><strong>{escape(heading)}</strong></p><p>{as_html(entry['insight'])}</p><ul>{''.join(items)}</ul></section>"
     )
     return Display(html, "\n".join(lines))
 
@@ -182,16 +197,17 @@ def record(claim_id: str, value: float | str | dict, verdict: str) -> Display:
     """What this notebook measured for one claim of the ledger, as an output.
 
     claim_id: an id of data/claims.yaml. value: a rounded number, a text, or a dict of them. verdict: ``holds``,
-    ``holds with conditions`` or ``does not hold`` (of the note's claim). Writes no file. Raises ValueError otherwise.
+    ``holds with conditions`` or ``does not hold`` (of the note's claim). The evidence page links to the id of its HTML
+    (``anchor``). Writes no file. Raises ValueError otherwise.
     """
     claim = _claim(claim_id)
     if verdict not in MEASURED:
         raise ValueError(f"verdict {verdict!r} is not known: use one of {', '.join(MEASURED)}")
     data = {"claim": claim_id, "value": _checked(value), "verdict": verdict}
-    values = data["value"] if isinstance(data["value"], dict) else {"measured": data["value"]}
-    shown = "; ".join(f"{name}: {part}" for name, part in values.items())
+    shown = "; ".join(f"{name}: {part}" for name, part in parts(data["value"]).items())
     html = (
-        f'<div class="ai-record">{_STYLE}<p><strong>{claim_id}: {verdict}.</strong> {_html(claim["note"])}</p>'
+        f'<div class="ai-record" id="{anchor(claim_id, "measured")}">{_STYLE}'
+        f"<p><strong>{claim_id}: {verdict}.</strong> {as_html(claim['note'])}</p>"
         f"<p><small>{escape(shown)}</small></p></div>"
     )
     return Display(html, f"{claim_id}: {verdict}. {claim['note']}\n  {shown}", data)

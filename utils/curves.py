@@ -11,6 +11,8 @@ import pandas as pd
 from utils.elements import Figure, table
 from utils.payload import SVG, data_uri
 
+DASHES = ["none", "8 4", "2 3", "10 3 2 3"]  # of lines that a colour alone would tell apart, as in curve-explorer.js
+
 
 def curve_explorer(
     series: pd.DataFrame | Mapping[str, Sequence],
@@ -159,18 +161,24 @@ def _fallback(data: dict, arrays: dict, alt: str) -> str:
 
 
 def _picture(lines: list, data: dict, arrays: dict) -> str:
-    """The lines of one choice as a small drawing, in a data URI."""
+    """The lines of one choice as a small drawing, their names below with the dashes of each, in a data URI."""
     xs, ys = arrays["x"].astype(float), arrays["y"].astype(float)
     xs = np.log(xs) if data["x"]["log"] else xs
     ys = np.log(np.where(ys > 0, ys, np.nan)) if data["y"]["log"] else ys
     px = 10 + 340 * (xs - np.nanmin(xs)) / (np.ptp(xs) or 1)
     py = 170 - 160 * (ys - np.nanmin(ys)) / ((np.nanmax(ys) - np.nanmin(ys)) or 1)
     colours = ["#1b4f9c", "#b34c00", "#0d7351", "#7d2a8c"]
-    body = ""
+    body, height = "", 180
     for line, a, b in lines:
         shade = "#686f7a" if line in data["nulls"] else colours[line % 4]
+        place = data["nulls"].index(line) if line in data["nulls"] else line + line // 4
+        style = f'fill="none" stroke="{shade}" stroke-width="2" stroke-dasharray="{DASHES[place % 4]}"'
         points = " ".join(f"{px[i]:.0f},{py[i]:.0f}" for i in range(a, b) if np.isfinite(py[i]))
-        body += f'<polyline points="{points}" fill="none" stroke="{shade}" stroke-width="2"/>'
-    frame = '<rect width="360" height="180" fill="#fff"/><path d="M10 4V170H356" fill="none" stroke="#686f7a"/>'
-    svg = f'<svg xmlns="{SVG}" width="360" height="180">{frame}{body}</svg>'
+        body += f'<polyline points="{points}" {style}/>'
+        if name := data["names"][line]:
+            body += f'<path d="M10 {height + 10}h34" {style}/><text x="52" y="{height + 15}">{escape(name)}</text>'
+            height += 20
+    frame = f'<rect width="360" height="{height}" fill="#fff"/><path d="M10 4V170H356" fill="none" stroke="#686f7a"/>'
+    font = 'font-family="sans-serif" font-size="14"'
+    svg = f'<svg xmlns="{SVG}" width="360" height="{height}" {font}>{frame}{body}</svg>'
     return data_uri(svg.encode(), "image/svg+xml")

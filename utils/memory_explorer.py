@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import torch
 
 from utils import fast_weights as fw
-from utils.elements import Figure, table
+from utils.elements import Figure, palette, rich, table
+from utils.payload import SVG, data_uri
 
 RULES = {"sum": "sum", "delta": "delta", "softmax": "softmax"}
 HINT = (
@@ -55,13 +57,39 @@ def memory_explorer(
         "values": values,
         "written": written,
     }
-    found, errors = read_back(angles[:written], values[:written], rule, sharpness)
+    return Figure("memory-explorer", data, alt, _fallback(data, alt))
+
+
+def _fallback(data: dict, alt: str) -> str:
+    """The keys that are written, and what each reads back, for where scripts do not run."""
+    angles, values = (data[name][: data["written"]] for name in ("angles", "values"))
+    found, errors = read_back(angles, values, data["rule"], data["sharpness"])
     rows = [
         [name, f"{angle}°", _numbers(value), _numbers(back), f"{error:.2f}"]
-        for name, angle, value, back, error in zip(pairs, angles, values, found, errors, strict=False)
+        for name, angle, value, back, error in zip(data["names"], angles, values, found, errors, strict=False)
     ]
-    head = ["key", "angle", "value written", f"value read ({RULES[rule]} rule)", "error"]
-    return Figure("memory-explorer", data, alt, f"<p><strong>{title}</strong></p>{table(head, rows)}")
+    head = ["key", "angle", "value written", f"value read ({RULES[data['rule']]} rule)", "error"]
+    image = f'<img alt="{escape(alt)}" src="{_picture(data["names"], angles)}">'
+    return f"<p><strong>{rich(data['title'])}</strong></p><p>{image}</p>{table(head, rows)}"
+
+
+def _picture(names: Sequence[str], angles: Sequence[float]) -> str:
+    """The keys as named arrows in a circle, in a data URI."""
+    arrows = ""
+    for name, angle in zip(names, angles, strict=False):
+        x, y = 110 + 96 * math.cos(math.radians(angle)), 115 - 96 * math.sin(math.radians(angle))
+        arrows += (
+            f'<path d="M0 0H78M68-5L78 0L68 5" transform="translate(110 110) rotate({-angle})"/>'
+            f'<text x="{x:.0f}" y="{y:.0f}">{escape(name)}</text>'
+        )
+    colour = palette()["key"]["light"]
+    return data_uri(
+        f'<svg xmlns="{SVG}" width="220" height="220"><rect width="220" height="220" fill="#fff"/>'
+        f'<circle cx="110" cy="110" r="78" fill="none" stroke="{palette()["null"]["light"]}"/>'
+        f'<g stroke="{colour}" fill="none" stroke-width="2" text-anchor="middle">'
+        f"<style>text{{font:15px sans-serif;fill:{colour};stroke:none}}</style>{arrows}</g></svg>".encode(),
+        "image/svg+xml",
+    )
 
 
 def read_back(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from utils.elements import Figure, rich, table
+from utils.elements import Figure, palette, rich, table
+from utils.payload import SVG, data_uri
 from utils.search_index import Pair
 
 HINT = "Choose a query, then take heads out, and compare the places."
@@ -62,15 +64,37 @@ def search_explorer(
         "order": _short_numbers(number[order[..., :k]]),
         "places": _short_numbers(places.gather(-1, right)[..., 0]),
     }
-    return Figure("search-explorer", data, alt, _fallback(data, arrays), arrays)
+    return Figure("search-explorer", data, alt, _fallback(data, arrays, alt), arrays)
 
 
-def _fallback(data: dict, arrays: dict) -> str:
-    """The place of the right passage of every query under every condition, for where scripts do not run."""
+def _fallback(data: dict, arrays: dict, alt: str) -> str:
+    """What is shown first, and the place of every right passage, for where scripts do not run."""
     rows = [[name, *map(str, arrays["places"][:, q])] for q, name in enumerate(data["queries"])]
-    heading = f"<p><strong>{rich(data['title'])}</strong></p>"
+    first, condition = data["queries"][data["query"]], data["conditions"][data["condition"]]
     return (
-        f"{heading}<p>Place of the right passage of {data['total']}:</p>{table(['query', *data['conditions']], rows)}"
+        f"<p><strong>{rich(data['title'])}</strong></p>"
+        f"<p>First passages for “{escape(first)}”, {escape(condition)}: cosine, and place with all heads.</p>"
+        f'<p><img alt="{escape(alt)}" src="{_picture(data, arrays)}"></p>'
+        f"<p>Place of the right passage of {data['total']}:</p>{table(['query', *data['conditions']], rows)}"
+    )
+
+
+def _picture(data: dict, arrays: dict) -> str:
+    """The cosines of the passages that are shown first as bars, in a data URI."""
+    here, right = (data["condition"], data["query"]), data["own"][data["query"]]
+    columns = (arrays[name][here] for name in ("order", "cosines", "before"))
+    bars = ""
+    for i, (text, cosine, before) in enumerate(zip(*columns, strict=True)):
+        words = f"{cosine:.2f}, with all heads {before}{': right' if text == right else ''}"
+        bars += (
+            f'<text x="4" y="{26 * i + 19}">{i + 1}.</text><text x="176" y="{26 * i + 19}">{words}</text>'
+            f'<rect x="26" y="{26 * i + 6}" width="{140 * max(float(cosine), 0):.0f}" height="16"/>'
+        )
+    height, colour = 26 * len(arrays["order"][here]) + 4, palette()["query"]["light"]
+    return data_uri(
+        f'<svg xmlns="{SVG}" width="360" height="{height}"><rect width="360" height="{height}" fill="#fff"/>'
+        f'<g fill="{colour}" font-family="sans-serif" font-size="14">{bars}</g></svg>'.encode(),
+        "image/svg+xml",
     )
 
 

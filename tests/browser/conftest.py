@@ -133,6 +133,10 @@ class Visit:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(f"uncaught: {e}"))
 
+    def draw(self) -> None:
+        """Draw every figure, also those that are far from the screen and would wait."""
+        self.page.evaluate("document.querySelectorAll('[role=group]').forEach(figure => figure.start?.())")
+
     def settle(self) -> None:
         """Wait until formulas are set, and every figure and picture was in view once and is drawn."""
         self.page.evaluate(SETTLE)
@@ -205,11 +209,18 @@ def visit(chromium, serve):
 
 @pytest.fixture
 def page(tmp_path, visit):
-    """page(*figures, width=…, dark=…) opens a page that holds them."""
+    """page(*figures, width=…, dark=…) opens a page that holds them between ``before`` and ``after``.
 
-    def opened(*figures, dark: bool = False, **options):
-        body = "".join(f"<section>{figure.html()}</section>" for figure in figures)
+    All are drawn at once, unless ``near`` is True: then, as for a reader, when they come near the screen.
+    """
+
+    @contextmanager
+    def opened(*figures, dark=False, near=False, before="", after="", anchor="", **options):
+        body = before + "".join(f"<section>{figure.html()}</section>" for figure in figures) + after
         (tmp_path / "page.html").write_text(PAGE.format(body=body, attributes=' data-theme="dark"' * dark), "utf8")
-        return visit(tmp_path, "page.html", dark=dark, **options)
+        with visit(tmp_path, f"page.html{anchor}", dark=dark, **options) as seen:
+            if not near:
+                seen.draw()
+            yield seen
 
     return opened

@@ -114,7 +114,7 @@ def test_mouse_changes_what_is_read(page):
 
         plot = seen.page.locator("curve-explorer")
         before = plot.locator(READOUT).inner_text()
-        plot.locator("svg").hover(position={"x": 80, "y": 150})
+        plot.locator(".plot svg").hover(position={"x": 80, "y": 150})
         assert plot.locator(READOUT).inner_text() != before
         before = plot.locator(READOUT).inner_text()
         plot.get_by_role("radio", name="centred").click()
@@ -194,13 +194,70 @@ def test_touch_changes_what_is_read(page):
         assert figure.locator(".cell").inner_text().startswith("[SEP] → [SEP]")
         plot = seen.page.locator("curve-explorer")
         before = plot.locator(READOUT).inner_text()
-        plot.locator("svg").tap(position={"x": 60, "y": 100})
+        plot.locator(".plot svg").tap(position={"x": 60, "y": 100})
         assert plot.locator(READOUT).inner_text() != before
         card = seen.page.locator("quiz-card")
         card.locator("label", has_text="the product").tap()
         card.get_by_role("button").tap()
         assert "Right. Just so." in card.get_by_role("status").inner_text()
         seen.clean()
+
+
+BOXES = """element => {
+  const names = element.shadowRoot.querySelectorAll('.name'), svg = element.shadowRoot.querySelector('.plot svg');
+  const box = ({ left, right, top, bottom }) => [left, top, right, bottom];
+  const boxes = (nodes) => [...nodes].map((node) => box(node.getBoundingClientRect()));
+  return { names: boxes(names), digits: boxes(svg.querySelectorAll('text:not(.name)')),
+    svg: box(svg.getBoundingClientRect()), legend: [...element.shadowRoot.querySelectorAll('.legend .item')].map((i) =>
+      [i.textContent.trim(), getComputedStyle(i).color, i.querySelector('line').getAttribute('stroke-dasharray')]) };
+}"""
+
+
+def lines(count: int, gap: float):
+    """Lines that end ``gap`` apart, for two choices: in the second they lie in reverse order."""
+    rows = [
+        {"x": x, "y": sign * line * gap * (1 + x / 9), "by": f"line {line} with a name", "kind": kind}
+        for line in range(count)
+        for x in range(10)
+        for kind, sign in (("up", 1), ("down", -1))
+    ]
+    words = {"x_label": "a long name of what is below, in its unit, over all choices", "alt": "Lines"}
+    return curve_explorer(
+        pd.DataFrame(rows), x="x", y="y", by="by", sliders=["kind"], null=["line 1 with a name"], **words
+    )
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_names_of_lines_touch_nothing(page, width, dark):
+    figures = [lines(2, 1.0), lines(5, 1.0), lines(9, 0.1), lines(12, 1e-6), curve()]
+    with page(*figures, width=width, dark=dark) as seen:
+        for count, element in zip((2, 5, 9, 12, 2), seen.page.locator("curve-explorer").all(), strict=True):
+            for choice in element.get_by_role("radio").all():
+                choice.check()
+                found = element.evaluate(BOXES)
+                texts = found["names"] + found["digits"]
+                left, top, right, bottom = found["svg"]
+                assert all(b[0] > left - 1 and b[1] > top - 1 and b[2] < right + 1 and b[3] < bottom + 1 for b in texts)
+                touching = [
+                    (a, b)
+                    for i, a in enumerate(found["names"])
+                    for b in [*found["names"][i + 1 :], *found["digits"]]
+                    if a[0] < b[2] - 1 and b[0] < a[2] - 1 and a[1] < b[3] - 1 and b[1] < a[3] - 1
+                ]
+                assert touching == []
+                assert {len(found["names"]), len(found["legend"])} == {0, count}, "all names stand in one place"
+                assert len({(colour, dash) for _, colour, dash in found["legend"]}) == len(found["legend"])
+            legend = element.locator(".legend")
+            assert legend.evaluate("e => e.scrollWidth <= e.clientWidth")
+        seen.clean()
+
+
+def test_names_stand_at_the_lines_where_there_is_room_and_in_a_legend_where_there_is_none(page):
+    with page(lines(3, 1.0), lines(12, 1e-6)) as seen:
+        few, many = seen.page.locator("curve-explorer").all()
+        assert few.locator(".name").count() == 3 and few.locator(".legend .item").count() == 0
+        assert many.locator(".name").count() == 0 and many.locator(".legend .item").count() == 12
 
 
 def test_words_and_dropped_tokens_equal_the_maps_of_python(page):
@@ -271,8 +328,92 @@ def test_a_figure_that_begins_hidden_draws_when_it_is_shown(page):
         seen.page.evaluate("document.querySelector('main').style.display = ''")
         seen.page.wait_for_function("document.querySelector('attention-explorer').drawTime > 0")
         assert min(figure.evaluate(COLOURS)) > 10
-        assert seen.page.locator("curve-explorer .curve").count() == 2
+        assert seen.page.locator("curve-explorer .plot .curve").count() == 2
         seen.clean()
+
+
+BUILT = "element => element.shadowRoot.querySelector('.figure') !== null"
+FAR = '<div style="height: 3000px">Far above.</div>'
+
+
+@pytest.fixture
+def far(page):
+    """far(…) opens a page with a figure 3,000 px below its top, and a heading below that."""
+    after = f'<h2 id="end">After the figure</h2>{FAR}'
+    return lambda **options: page(explorer(), near=True, before=FAR, after=after, **options)
+
+
+def test_a_figure_is_built_when_it_comes_within_a_screen(far):
+    with far() as seen:
+        figure = seen.page.locator("attention-explorer")
+        assert not figure.evaluate(BUILT)
+        assert figure.locator("img").bounding_box()["height"] > 100 and figure.locator("table").is_visible()
+        assert seen.axe() == []
+        seen.page.mouse.wheel(0, 800)
+        seen.page.wait_for_timeout(200)
+        assert not figure.evaluate(BUILT)
+        seen.page.mouse.wheel(0, 500)
+        figure.locator(".figure").wait_for()
+        assert figure.bounding_box()["y"] > 900, "it is not seen yet"
+        assert min(figure.evaluate(COLOURS)) > 10
+        seen.clean()
+
+
+def test_what_is_read_below_a_figure_does_not_move(far):
+    with far(anchor="#end") as seen:
+        seen.page.locator("attention-explorer .figure").wait_for()
+        seen.page.wait_for_timeout(300)
+        assert abs(seen.page.locator("#end").bounding_box()["y"]) < 40
+
+
+def test_printing_builds_what_is_far(far):
+    with far() as seen:
+        seen.page.pdf()
+        figure = seen.page.locator("attention-explorer")
+        assert figure.evaluate(BUILT) and min(figure.evaluate(COLOURS)) > 10
+        seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert figure.evaluate("e => e.colours.back") == "#ffffff"
+        seen.clean()
+
+
+def test_without_an_observer_everything_is_built_at_once(far):
+    with far() as seen:
+        seen.page.add_init_script("delete window.IntersectionObserver")
+        seen.page.reload()
+        assert seen.page.locator("attention-explorer").evaluate(BUILT)
+        seen.clean()
+
+
+def test_a_figure_in_closed_details_is_built_when_they_open(page):
+    with page(explorer(), near=True, before="<details><summary>More</summary>", after="</details>") as seen:
+        figure = seen.page.locator("attention-explorer")
+        assert not figure.evaluate(BUILT)
+        seen.page.get_by_text("More", exact=True).click()
+        figure.locator(".figure").wait_for()
+        assert min(figure.evaluate(COLOURS)) > 10
+        seen.clean()
+
+
+def test_a_figure_that_moves_in_the_page_goes_on(page):
+    with page(curve()) as seen:
+        seen.page.evaluate("document.body.append(document.querySelector('curve-explorer'))")
+        plot = seen.page.locator("curve-explorer")
+        before = plot.evaluate("e => e.colours.back")
+        plot.locator(".plot svg").hover(position={"x": 80, "y": 150})
+        seen.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        seen.page.wait_for_timeout(100)
+        assert plot.evaluate("e => e.colours.back") != before
+        seen.clean()
+
+
+def test_a_figure_that_cannot_be_read_keeps_its_fallback(page):
+    broken = curve().html().replace('"segments":[', '"segments":{', 1)
+    with page(near=True, before=broken) as seen:
+        seen.page.wait_for_timeout(200)
+        figure = seen.page.locator("curve-explorer")
+        seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert figure.locator("table").is_visible() and not figure.evaluate(BUILT)
+        assert len(seen.errors) == 1 and "JSON" in seen.errors[0], seen.errors
 
 
 def test_a_printed_figure_is_a_picture_on_white(page):

@@ -1,4 +1,4 @@
-"""Every page in a real browser without network: silent, accessible, narrow enough, with formulas and slides."""
+"""Every page in a real browser without network: silent, accessible, narrow enough, with formulas."""
 
 import pytest
 from built_site import addresses
@@ -137,44 +137,6 @@ def test_search_finds_a_term(visit, site):
     with visit(site, "search.html?q=asymmetry") as seen:
         seen.page.wait_for_selector("#search-results li", timeout=10_000)
         seen.clean()
-
-
-@pytest.mark.parametrize("path", [PAGES[0], *(p for p in PAGES if p.startswith("chapters/"))])
-def test_slides_open_move_and_close(visit, site, path):
-    with visit(site, f"{path}?present", height=720) as seen:
-        page = seen.page
-        place = page.locator(".present-place")
-        place.wait_for()
-        assert place.inner_text().startswith("Slide 1 /")
-        assert page.locator("article h1").is_visible() and not page.locator(".bd-sidebar-primary").is_visible()
-        page.keyboard.press("ArrowRight")
-        assert place.inner_text().startswith("Slide 2 /") and not page.locator("article h1").is_visible()
-        page.get_by_role("button", name="Previous").click()
-        assert place.inner_text().startswith("Slide 1 /")
-        page.keyboard.press("End")
-        assert len(set(place.inner_text().removeprefix("Slide ").split(" / "))) == 1
-        assert seen.axe() == []
-        page.keyboard.press("Escape")
-        page.wait_for_url(lambda url: "present" not in url)
-        assert page.locator(".present-bar").count() == 0
-        seen.clean()
-
-
-def test_notes_are_hidden_until_asked_for_and_only_on_slides(visit, site):
-    chapters = [path for path in PAGES if path.startswith("chapters/")]
-    if not chapters:
-        pytest.skip("no chapter yet")
-    with visit(site, chapters[0]) as seen:
-        notes = seen.page.locator(".speaker-notes")
-        assert notes.count() and not any(note.is_visible() for note in notes.all())
-    with visit(site, f"{chapters[0]}?present") as seen:
-        seen.page.locator(".present-place").wait_for()
-        seen.page.keyboard.press("n")
-        shown = []
-        for _ in range(40):
-            shown += [note for note in seen.page.locator(".speaker-notes").all() if note.is_visible()]
-            seen.page.keyboard.press("ArrowRight")
-        assert shown
 
 
 def test_paper_is_light_and_every_answer_is_open(visit, site):

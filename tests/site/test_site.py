@@ -133,24 +133,6 @@ def test_the_style_sheet_has_the_colours_of_the_palette():
         assert found == {name: shades[theme] for name, shades in palette.items()}
 
 
-def test_what_the_notebooks_recorded_stands_on_the_evidence_page():
-    records = site_pages.recorded(DOCUMENTS)
-    text = " ".join(page(html() / "pages" / "evidence.html").get_text().split())
-    for claim, found in records.items():
-        for record in found:
-            assert record["verdict"] in claims.MEASURED
-            assert f"Measured in {record['notebook']}: the claim {record['verdict']}" in text, claim
-            values = record["value"].values() if isinstance(record["value"], dict) else [record["value"]]
-            assert all(str(value) in text for value in values), f"{claim}: {record['value']}"
-
-
-def test_a_notebook_records_each_claim_at_most_once_and_only_known_ones():
-    known = {claim["id"] for entry in claims.load()["insights"] for claim in entry["claims"]}
-    for claim, found in site_pages.recorded(DOCUMENTS).items():
-        notebooks = [record["notebook"] for record in found]
-        assert claim in known and len(notebooks) == len(set(notebooks)), claim
-
-
 def test_a_card_links_a_chapter_exactly_when_there_is_one():
     linked = {link["href"] for link in page(html() / "index.html").select(".insight a[href]")}
     planned = {entry.get("chapter") for entry in claims.load()["insights"]}

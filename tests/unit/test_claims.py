@@ -179,6 +179,22 @@ def test_a_record_carries_its_data_beside_what_people_read():
     assert "C1.1: does not hold" in bundle["text/html"] and "score: 0.17; heads: 72" in bundle["text/plain"]
 
 
+def test_a_record_has_a_place_of_its_own_that_is_the_same_every_time():
+    html = claims.record("C3b.1", 1, "holds").html
+    assert html == claims.record("C3b.1", 1, "holds").html and html.count(" id=") == 1
+    assert (
+        f'id="{claims.anchor("C3b.1", "measured")}"' in html and claims.anchor("C3b.1", "measured") == "measured-c3b-1"
+    )
+    assert len({claims.anchor(claim["id"], "claim") for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_a_recorded_value_is_shown_by_name_in_the_order_given():
+    value = {"b": 1, "a": {"x": 0.5, "y": "few"}}
+    assert list(claims.parts(value).items()) == [("b", "1"), ("a, x", "0.5"), ("a, y", "few")]
+    assert claims.parts(0.25) == {"measured": "0.25"}
+    assert claims.record("C1.1", value, "holds").text.endswith("\n  b: 1; a, x: 0.5; a, y: few")
+
+
 def test_a_card_has_no_record_type():
     assert set(claims.card(1)._repr_mimebundle_()) == {"text/html", "text/plain"}
 

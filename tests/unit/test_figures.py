@@ -392,3 +392,12 @@ def test_an_explorer_of_nothing_or_of_another_kind_is_refused():
     for row in (True, 1.5, [0]):
         with pytest.raises(TypeError, match="row must be the number or the label"):
             attention_explorer(maps, row=row)
+
+
+def test_the_picture_without_scripts_tells_lines_apart_by_name_and_dash():
+    series = {f"line <{number}>": [number, number + 1, number] for number in range(6)}
+    fallback = curve_explorer(series, x="x", y="y", null=["line <5>"], alt="Lines").fallback
+    drawing = base64.b64decode(re.search(r'base64,([^"]+)"', fallback)[1]).decode()
+    assert re.findall(r">(line [^<]+)</text>", drawing) == [f"line &lt;{number}&gt;" for number in range(6)]
+    styles = re.findall(r'polyline.*?stroke="(.*?)".*?dasharray="(.*?)"', drawing)
+    assert len(styles) == len(set(styles)) == 6

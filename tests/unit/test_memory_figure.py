@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+
 import pytest
 
 from utils.memory_explorer import memory_explorer, read_back
@@ -14,6 +17,13 @@ def test_it_is_deterministic_rounds_angles_and_escapes():
     html = memory_explorer(PAIRS, **WORDS).html()
     assert html == memory_explorer(PAIRS, **WORDS).html()
     assert '"angles":[0,90,45]' in html and html.count("</script>") == 2 and "&lt;/script&gt;" in html
+
+
+def test_the_fallback_draws_an_arrow_and_has_a_row_for_every_key_written():
+    fallback = memory_explorer(PAIRS, written=2, **WORDS).fallback
+    drawing = base64.b64decode(re.search(r'base64,([^"]+)"', fallback)[1]).decode()
+    assert drawing.count("<path") == drawing.count("<text") == fallback.count("<tr>") - 1 == 2
+    assert "rotate(0)" in drawing and "rotate(-90)" in drawing
 
 
 def test_read_back_by_hand():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+
 import pytest
 import torch
 from torch.nn.functional import normalize
@@ -50,8 +53,13 @@ def test_the_right_passage_is_marked_where_it_is_shown():
         assert own == -1 or data["texts"][own].startswith(f"passage {query} ")
 
 
-def test_the_fallback_has_a_row_a_query():
-    assert figure().fallback.count("<tr>") == 1 + 3
+def test_the_fallback_has_a_row_a_query_and_a_bar_a_passage():
+    fallback, found = figure().fallback, unpack(figure().html())
+    assert fallback.count("<tr>") == 1 + 3
+    drawing = base64.b64decode(re.search(r'base64,([^"]+)"', fallback)[1]).decode()
+    widths = [int(width) for width in re.findall(r'x="26".*?width="(\d+)"', drawing)]
+    assert widths == [round(140 * max(float(cosine), 0)) for cosine in found["cosines"][1][0]]
+    assert drawing.count(": right") == (found["places"][1][0] <= 5)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from tools.pipeline import pictures
 from tools.pipeline.execute import NotebookError
 from tools.pipeline.source import LANGUAGE
 
@@ -15,7 +16,10 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def normalise(notebook: NotebookNode) -> NotebookNode:
-    """In place: counts 1..n, no timestamps, no widget state. Anything on stderr is an error, with the cell's source."""
+    """In place: counts 1..n, no timestamps, no widget state, pictures with a palette.
+
+    Anything on stderr is an error, with the cell's source.
+    """
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = NotebookNode(LANGUAGE)  # a kernel adds its version
     count = 0
@@ -48,6 +52,7 @@ def _normalise_output(output: NotebookNode, count: int, source: str) -> Notebook
         output.execution_count = count
     if "data" in output:
         output.data.pop(WIDGET_VIEW, None)
+        pictures.reduce_output(output)
     return output
 
 

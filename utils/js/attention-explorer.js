@@ -245,9 +245,9 @@ AttentionExplorer.style = `
   .q { color: var(--query); } .k { color: var(--key); } .q, .k { font-weight: 600; }
   .top { display: flex; flex-wrap: wrap; gap: .8em 1.6em; align-items: flex-start; }
   .all { flex: 1 1 22em; max-width: max(16em, 2.2em + var(--heads) * var(--cell)); min-width: 0; }
-  .axes { font-size: .85em; white-space: pre; } .gridbox { position: relative; }
-  .gridbox canvas { position: absolute; inset: 0 auto auto 0; }
-  .grid { position: relative; font-size: .85em; }
+  .axes { font-size: .85em; white-space: pre; } .gridbox { position: relative; overflow-x: auto; padding: 4px; margin-left: -4px; }
+  .gridbox canvas { position: absolute; inset: 4px auto auto 4px; }
+  .grid { position: relative; font-size: .85em; min-width: calc(2.2em + var(--heads) * 27px); }
   .row { display: grid; grid-template-columns: 2.2em repeat(var(--heads), minmax(0, var(--cell))); gap: 3px; margin-bottom: 3px; align-items: center; text-align: center; }
   .row span { color: var(--null); font-variant-numeric: tabular-nums; }
   .corner { font-size: 0; }
@@ -290,7 +290,7 @@ AttentionExplorer.style = `
   .readout { margin: .3em 0; min-height: 2.9em; font-variant-numeric: tabular-nums; }
   .cell { border-bottom: 2px solid var(--key); margin-right: .8em; }
   .scale { display: flex; flex-wrap: wrap; gap: .4em 2em; font-size: .9em; margin: .2em 0 .5em; }
-  .bar { display: flex; gap: .8em; } .nan { color: var(--null); }
+  .bar { display: flex; gap: .8em; max-width: 100%; } .nan { color: var(--null); }
   .ramp { position: relative; width: 15em; height: .8em; margin: .25em .5em 1.3em; outline: 1px solid color-mix(in srgb, var(--null) 50%, transparent); }
   .ramp span { position: absolute; top: 1em; translate: -50%; line-height: 1.2; color: var(--ink); }
   summary { cursor: pointer; color: var(--null); width: fit-content; padding: 3px 0; }

@@ -74,27 +74,51 @@ function backdrop(node) {
   return css;
 }
 
-// Base: reads the JSON, keeps the fallback if anything fails, follows theme, size and print.
+// Base: shows the fallback until it comes within a screen of what is seen, or is printed; then reads the JSON and builds.
+// Keeps the fallback if anything fails; follows theme, size and print.
 class BookElement extends HTMLElement {
   connectedCallback(again = true) {
-    const source = this.querySelector(':scope > script[type="application/json"]');
-    if (!source) return void (again && setTimeout(() => this.connectedCallback(false)));
+    this.source = this.querySelector(':scope > script[type="application/json"]');
+    if (!this.source) return void (again && setTimeout(() => this.connectedCallback(false)));
+    this.root ??= this.attachShadow({ mode: "open" });
+    if (!this.box) this.root.append(el("style", { text: BookElement.host }), el("slot"));
     this.stop = new AbortController();
-    if (!this.shadowRoot) {
-      this.root = this.attachShadow({ mode: "open" });
-      // Keys that move inside a figure do not also turn the page around it (present mode, JupyterLab).
-      this.root.addEventListener("keydown", (event) => /^(Arrow|Page|Home|End| $)/.test(event.key) && event.stopPropagation());
-      try {
-        this.data = JSON.parse(source.textContent);
-        this.box = el("div", { class: "figure" });
-        this.root.append(el("style", { text: BookElement.style + this.constructor.style }), this.box);
-        this.recolour();
-        this.build();
-      } catch (error) {
-        this.root.replaceChildren(el("slot"));
-        throw error;
-      }
+    addEventListener("beforeprint", () => { this.start(); this.recolour("#ffffff"); this.draw(); }, { signal: this.stop.signal });
+    if (this.box || !window.IntersectionObserver) return this.start();
+    this.near = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && this.start(),
+      { rootMargin: "100% 0px", scrollMargin: "300px 0px" });  // the second for scrolling boxes, as in JupyterLab
+    this.near.observe(this);
+  }
+
+  // Builds what is not built yet, and follows the page from now on; does nothing the second time.
+  start() {
+    if (this.observers) return;
+    this.near?.disconnect();
+    const before = this.getBoundingClientRect();
+    if (!this.box) this.make();
+    this.watch();
+    // What is read below a figure stays in its place, also where the browser does not see to it.
+    if (before.bottom < 0 && !CSS.supports("overflow-anchor", "auto")) scrollBy(0, this.offsetHeight - before.height);
+  }
+
+  make() {
+    // Keys that move inside a figure do not also turn the page around it (present mode, JupyterLab).
+    this.root.addEventListener("keydown", (event) => /^(Arrow|Page|Home|End| $)/.test(event.key) && event.stopPropagation());
+    const fallback = [...this.root.childNodes];
+    try {
+      this.data = JSON.parse(this.source.textContent);
+      this.box = el("div", { class: "figure" });
+      this.root.replaceChildren(el("style", { text: BookElement.host + BookElement.style + this.constructor.style }), this.box);
+      this.recolour();
+      this.build();
+    } catch (error) {
+      this.root.replaceChildren(...fallback);
+      this.start = this.recolour = this.draw = () => {};
+      throw error;
     }
+  }
+
+  watch() {
     const options = { signal: this.stop.signal };
     const later = () => { this.recolour(); this.draw(); setTimeout(() => this.recolour() && this.draw(), 400); };
     const resized = () => this.box.clientWidth !== this.seen && requestAnimationFrame(() => { this.seen = this.box.clientWidth; this.draw(); });
@@ -104,7 +128,6 @@ class BookElement extends HTMLElement {
       this.observers[1].observe(node, { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-mode",
         "data-jp-theme-light", "data-jp-theme-name", "data-vscode-theme-kind"] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later, options);
-    addEventListener("beforeprint", () => { this.recolour("#ffffff"); this.draw(); }, options);
     addEventListener("afterprint", later, options);
     this.recolour();
     this.seen = this.box.clientWidth;
@@ -113,7 +136,9 @@ class BookElement extends HTMLElement {
 
   disconnectedCallback() {
     this.stop?.abort();
+    this.near?.disconnect();
     this.observers?.forEach((o) => o.disconnect());
+    this.observers = null;
   }
 
   // Reads the theme around the element; true if a colour has changed since the last time.
@@ -130,15 +155,15 @@ class BookElement extends HTMLElement {
     return true;
   }
 }
+BookElement.host = ":host { display: block; font-size: .92em; line-height: 1.45; }";
 BookElement.style = `
-  :host { display: block; font-size: .92em; line-height: 1.45; }
   * { box-sizing: border-box; }
   .figure { color: var(--ink); font-family: inherit; max-width: 60rem; overflow-x: auto; padding: 2px; }
   .title { font-weight: 600; font-size: 1.08em; margin: 0 0 .1em; }
   .hint, .muted { color: var(--null); margin: 0; }
   button, input, select { font: inherit; color: inherit; }
   :focus-visible { outline: 2px solid var(--query); outline-offset: 1px; border-radius: 2px; }
-  label { cursor: pointer; }
+  label { cursor: pointer; max-width: 100%; padding-block: 1px; }
   input { accent-color: var(--query); }
   sub, sup { line-height: 0; }
   input[type=range] { vertical-align: middle; max-width: 60vw; }

@@ -18,6 +18,8 @@ function ticks([low, high], log, count) {
   return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => +((first + i) * step).toPrecision(12));
 }
 
+const DASHES = ["", "8 4", "2 3", "10 3 2 3"];
+
 class CurveExplorer extends BookElement {
   build() {
     const { data } = this, { choices } = data;
@@ -27,12 +29,13 @@ class CurveExplorer extends BookElement {
     this.controls = el("div", { class: "options controls" }, ...choices.map((choice, index) => this.control(choice, index)));
     this.svg = el("svg", { "aria-hidden": "true" });
     this.plot = el("div", { class: "plot", tabindex: 0, role: "slider", "aria-label": `${data.x.label}: ${this.getAttribute("aria-label")}` },
-      this.svg);
+      el("div", { text: data.y.label }), this.svg, el("div", { class: "below", text: data.x.label }));
     this.plot.addEventListener("keydown", (event) => this.key(event));
     for (const type of ["pointermove", "pointerdown"]) this.plot.addEventListener(type, (event) => this.point(event));
+    this.legend = el("p", { class: "legend", "aria-hidden": "true" });
     this.readout = el("p", { class: "readout", "aria-live": "polite" });
     this.box.append(...data.title ? [el("p", { class: "title" }, ...rich(data.title))] : [],
-      el("p", { class: "hint", text: data.hint }), this.controls, this.plot, this.readout);
+      el("p", { class: "hint", text: data.hint }), this.controls, this.plot, this.legend, this.readout);
   }
 
   control(choice, index) {
@@ -52,10 +55,10 @@ class CurveExplorer extends BookElement {
     return el("label", {}, el("span", { class: "muted", text: `${choice.label} ` }), input, " ", output);
   }
 
-  // The lines of the present choice: [{ name, grey, points: [{ x, y, low, high }], dots }].
-  lines() {
+  // The lines of a choice, the present one if none is named: [{ name, grey, points: [{ x, y, low, high }], dots }].
+  lines(chosen = this.chosen) {
     const { segments, names, nulls, dotted } = this.data, { x, y, low, high, dot_x, dot_y } = this.arrays;
-    const width = this.chosen.length, here = (s) => this.chosen.every((c, i) => s[i] === c);
+    const width = chosen.length, here = (s) => chosen.every((c, i) => s[i] === c);
     const part = (s) => Array.from({ length: s[width + 2] - s[width + 1] }, (_, i) => s[width + 1] + i);
     return segments.filter(here).map((s) => ({
       index: s[width], name: names[s[width]], grey: nulls.includes(s[width]),
@@ -66,8 +69,11 @@ class CurveExplorer extends BookElement {
 
   steps(lines) { return [...new Set(lines.flatMap((l) => l.points.map((p) => p.x)))].sort((a, b) => a - b); }
 
-  // Several null models are told apart by their dashes.
-  dash(line) { return line.grey ? ["", "7 4", "2 4"][this.data.nulls.indexOf(line.index) % 3] : ""; }
+  // Lines of one colour are told apart by their dashes; in a legend, so are all.
+  dash(line) {
+    const { index } = line, turn = index >> 2;
+    return DASHES[(line.grey ? this.data.nulls.indexOf(index) : this.manner === "legend" ? index + turn : turn) % DASHES.length];
+  }
 
   colour(line) {
     const cycle = ["query", "key", "value", "output"];
@@ -116,40 +122,72 @@ class CurveExplorer extends BookElement {
     const width = Math.max(280, Math.min(this.plot.clientWidth, 820));
     if (!this.plot.clientWidth) return;
     const { data } = this, lines = this.lines(), em = parseFloat(getComputedStyle(this.plot).fontSize);
-    const height = Math.round(clamp(width * 0.52, 230, 380)), narrow = width < 480;
     const ink = document.createElement("canvas").getContext("2d");
     ink.font = `600 ${em}px ${getComputedStyle(this.plot).fontFamily}`;
-    const named = lines.filter((l) => l.name !== null);
-    const { at: spot, best, end } = this.spot(named);
-    this.crowded ??= end < 0.05 && best >= 0.05;  // decided once, so that a slider does not move the axes
-    const inside = narrow || this.crowded;
-    const labels = inside || !named.length ? 0 : Math.min(width * 0.34, Math.max(...named.map((l) => ink.measureText(l.name).width)) + 14);
-    const [xr, yr] = [this.range("x"), this.range("y")];
-    const yTicks = ticks(yr, data.y.log, 5), left = Math.max(...yTicks.map((t) => ink.measureText(round(t)).width)) + 12;
-    const area = { left, right: width - Math.max(labels, 12), top: em * 2.1, bottom: height - em * 3.1 };
-    const to = (range, log, a, b) => {
-      const f = log ? Math.log : (v) => v, [p, q] = range.map(f);
-      return Object.assign((v) => a + (f(v) - p) / (q - p) * (b - a), { back: (c) => { const v = p + (c - a) / (b - a) * (q - p); return log ? Math.exp(v) : v; } });
-    };
-    const X = to(xr, data.x.log, area.left, area.right), Y = to(yr, data.y.log, area.bottom, area.top);
+    const wide = (text) => ink.measureText(text).width;
+    if (this.fitted !== width) [this.fitted, this.manner] = [width, this.choose(width, em, wide)];
+    const { X, Y, area, height, yTicks } = this.frame(width, em, wide, this.manner);
     this.scale = X;
-    const parts = [el("line", { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: "axis" })];
+    const named = lines.filter((l) => l.name !== null), parts = [el("line", { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: "axis" })];
     for (const t of yTicks) parts.push(
       el("line", { x1: area.left, x2: area.right, y1: Y(t), y2: Y(t), class: "grid" }),
       el("text", { x: area.left - 7, y: Y(t) + em * 0.34, "text-anchor": "end", text: round(t) }));
-    for (const t of ticks(xr, data.x.log, narrow ? 4 : 7)) parts.push(
+    for (const t of ticks(this.range("x"), data.x.log, width < 480 ? 4 : 7)) parts.push(
       el("line", { x1: X(t), x2: X(t), y1: area.bottom, y2: area.bottom + 4, class: "axis" }),
-      el("text", { x: X(t), y: area.bottom + em * 1.3, "text-anchor": "middle", text: round(t) }));
-    parts.push(el("text", { x: (area.left + area.right) / 2, y: height - em * 0.5, "text-anchor": "middle", class: "label", text: data.x.label }),
-      el("text", { x: 2, y: em * 1.05, class: "label", text: data.y.label }));
+      el("text", { x: Math.min(X(t), width - wide(round(t)) / 2), y: area.bottom + em * 1.3, "text-anchor": "middle", text: round(t) }));
     for (const line of lines) parts.push(this.line(line, X, Y));
     if (this.at !== null && this.steps(lines).length) parts.push(...this.marker(lines, X, Y, area));
-    parts.push(...this.labels(named, X, Y, em, inside ? spot : null, area));
+    if (this.manner !== "legend") parts.push(...this.labels(named, X, Y, em, this.manner, area).map(({ l, x, y, side }) =>
+      el("text", { x, y, class: "name", style: `fill:${this.colour(l)}`, "text-anchor": side, text: l.name })));
+    this.legend.replaceChildren(...this.manner === "legend" ? named.flatMap((l) => [this.entry(l), " "]) : []);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", height);
     this.svg.replaceChildren(...parts);
     this.read(lines);
+  }
+
+  // The axes: scales, the area between them, and the ticks of y. Names at the ends of lines take room on the right.
+  frame(width, em, wide, manner) {
+    const { data } = this, [xr, yr] = [this.range("x"), this.range("y")], height = Math.round(clamp(width * 0.52, 230, 380) - 2.5 * em);
+    const yTicks = ticks(yr, data.y.log, 5), left = Math.max(...yTicks.map((t) => wide(round(t)))) + 12;
+    const room = manner === "end" ? Math.max(4, ...data.names.filter(Boolean).map(wide)) + 14 : 18;
+    const area = { left, right: width - room, top: em, bottom: height - em * 1.7 };
+    const to = (range, log, a, b) => {
+      const f = log ? Math.log : (v) => v, [p, q] = range.map(f);
+      return Object.assign((v) => a + (f(v) - p) / (q - p) * (b - a), { back: (c) => { const v = p + (c - a) / (b - a) * (q - p); return log ? Math.exp(v) : v; } });
+    };
+    return { X: to(xr, data.x.log, area.left, area.right), Y: to(yr, data.y.log, area.bottom, area.top), area, height, yTicks };
+  }
+
+  // How lines are named, in all choices alike, so that a slider moves no axis: at their ends, where they are farthest
+  // apart, or, where names would touch each other, an axis or the border, in a legend below.
+  choose(width, em, wide) {
+    const count = this.chosen.length, starts = this.data.segments.map((s) => s.slice(0, count));
+    const all = [...new Map(starts.map((s) => [s.join(), s])).values()].map((s) => this.lines(s).filter((l) => l.name !== null));
+    return ["end", "inside"].find((manner) => {
+      const { X, Y, area } = this.frame(width, em, wide, manner);
+      if (manner === "end" && (width < 480 || area.right - area.left < width * 0.6)) return false;
+      return all.every((lines) => {
+        const boxes = this.labels(lines, X, Y, em, manner, area).map(({ l, x, y, side, moved }) => {
+          const size = wide(l.name), left = x - { start: 0, middle: size / 2, end: size }[side];
+          return { l, left, right: left + size, top: y - em * 0.95, bottom: y + em * 0.25, moved };
+        });
+        const apart = (a, b) => a.right < b.left || b.right < a.left || a.bottom <= b.top || b.bottom <= a.top;
+        // Pieces of a line, 8 between two points, as boxes of no size.
+        const bits = (l) => l.points.slice(1).flatMap((p, i) => Array.from({ length: 9 }, (_, k) => {
+          const q = l.points[i], x = X(q.x) + (X(p.x) - X(q.x)) * k / 8, y = Y(q.y) + (Y(p.y) - Y(q.y)) * k / 8;
+          return { left: x, right: x, top: y, bottom: y };
+        }));
+        return boxes.every((a) => a.moved < em * 0.6 && a.left >= area.left && a.right <= width && a.top >= 0
+          && a.bottom <= area.bottom + em * 0.6 && boxes.every((b) => a === b || apart(a, b)) && lines.every((l) => l === a.l || bits(l).every((b) => apart(a, b))));
+      });
+    }) ?? "legend";
+  }
+
+  entry(line) {
+    return el("span", { class: "item", style: `color:${this.colour(line)}` }, el("svg", { width: 34, height: 10 },
+      el("line", { x1: 0, x2: 34, y1: 5, y2: 5, class: "curve", "stroke-dasharray": this.dash(line) })), el("b", { text: ` ${line.name}` }));
   }
 
   line(line, X, Y) {
@@ -175,31 +213,32 @@ class CurveExplorer extends BookElement {
         el("circle", { cx: X(p.x), cy: Y(p.y), r: 4.5, class: "ring", style: `color:${this.colour(l)}` })))];
   }
 
-  // Where the lines are farthest apart (as a share of the y axis), and how far apart they are at their ends.
+  // Where the lines are farthest apart, as a share of the y axis.
   spot(lines) {
     const { data } = this, scale = data.y.log ? Math.log : (v) => v, [low, high] = this.range("y").map(scale);
     const gap = (at) => {
       const ys = lines.flatMap((l) => l.points.filter((p) => p.x === at && Number.isFinite(p.y)).map((p) => scale(p.y))).sort((a, b) => a - b);
       return ys.length < lines.length ? -1 : Math.min(1, ...ys.slice(1).map((v, i) => (v - ys[i]) / (high - low)));
     };
-    const steps = this.steps(lines), at = steps.reduce((best, v) => gap(v) > gap(best) ? v : best, steps[0] ?? null);
-    return { at, best: gap(at), end: gap(steps.at(-1)) };
+    const steps = this.steps(lines);
+    return steps.reduce((best, v) => gap(v) > gap(best) ? v : best, steps[0] ?? null);
   }
 
-  // Names beside the ends of the lines, or on the lines where they are farthest apart; moved where they would touch.
-  labels(lines, X, Y, em, spot, area) {
-    const inside = spot !== null;
+  // Where names stand: beside the ends of the lines, or on the lines; `moved` by how much where they would touch.
+  labels(lines, X, Y, em, manner, area) {
+    const inside = manner === "inside", spot = inside ? this.spot(lines) : null;
     const ends = lines.map((l) => {
       const good = l.points.filter((p) => Number.isFinite(p.y));
-      return { l, p: (inside && good.find((p) => p.x === spot)) || good.at(-1) };
-    }).filter((e) => e.p).map((e) => ({ ...e, y: Y(e.p.y) - (inside ? em * 0.75 : 0) })).sort((a, b) => a.y - b.y);
-    ends.forEach((e, i) => { if (i) e.y = Math.max(e.y, ends[i - 1].y + em * 1.15); });
-    return ends.map(({ l, p, y }) => {
-      const x = X(p.x), good = l.points.filter((o) => Number.isFinite(o.y)), i = good.indexOf(p);
-      const rise = Y((good[i - 1] ?? p).y) - Y((good[i + 1] ?? p).y);  // a name stands on the free side of a steep line
+      return { l, good, p: (inside && good.find((p) => p.x === spot)) || good.at(-1) };
+    }).filter((e) => e.p).map((e) => ({ ...e, y: Y(e.p.y) - (inside ? em * 0.75 : 0), moved: 0 })).sort((a, b) => a.y - b.y);
+    ends.forEach((e, i) => {
+      e.moved = i ? Math.max(0, ends[i - 1].y + em * 1.2 - e.y) : 0;
+      e.y += e.moved;
+    });
+    return ends.map(({ l, good, p, y, moved }) => {
+      const x = X(p.x), i = good.indexOf(p), rise = Y((good[i - 1] ?? p).y) - Y((good[i + 1] ?? p).y);  // a name stands on the free side of a steep line
       const side = !inside || x < area.left + 60 ? "start" : x > area.right - 60 || rise > 20 ? "end" : rise < -20 ? "start" : "middle";
-      return el("text", { x: x + (inside ? { start: 6, end: -6, middle: 0 }[side] : 9), y: y + em * 0.34, class: "name",
-        style: `fill:${this.colour(l)}`, "text-anchor": side, text: l.name });
+      return { l, moved, side, x: x + (inside ? { start: 6, end: -6, middle: 0 }[side] : 9), y: y + em * 0.34 };
     });
   }
 
@@ -221,6 +260,7 @@ CurveExplorer.style = `
   .plot { margin-top: .4em; cursor: crosshair; touch-action: pan-y; }
   svg { display: block; overflow: visible; }
   svg text { fill: var(--ink); font-size: 1em; }
+  .below { text-align: center; }
   .grid { stroke: var(--null); opacity: .18; }
   .axis { stroke: var(--null); }
   .cursor { stroke: var(--null); stroke-dasharray: 3 3; }
@@ -230,6 +270,8 @@ CurveExplorer.style = `
   .curve { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
   .ring { fill: var(--back); stroke: currentColor; stroke-width: 2.5; }
   .name { font-weight: 600; paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-linejoin: round; }
+  .legend { margin: .2em 0 .4em; }
+  .legend svg { display: inline; vertical-align: middle; }
   .readout { margin: .2em 0 0; min-height: 1.5em; font-variant-numeric: tabular-nums; }
   .item { margin-right: 1em; display: inline-block; }
   .controls { margin: .4em 0; }`;

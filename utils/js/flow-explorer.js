@@ -141,7 +141,7 @@ class FlowExplorer extends BookElement {
   }
 }
 FlowExplorer.style = `
-  .heads, .graph { display: grid; grid-template-columns: minmax(4.8rem, 6.5rem) minmax(7rem, 34rem) minmax(4.8rem, 6.5rem); column-gap: .5em; }
+  .heads, .graph { display: grid; grid-template-columns: minmax(4.4rem, 6.5rem) minmax(6.5rem, 34rem) minmax(4.4rem, 6.5rem); column-gap: .5em; }
   .heads { font-size: .92em; margin-top: .5em; }
   .heads span:first-child { text-align: right; } .heads .muted { text-align: center; }
   .q { color: var(--query); } .k { color: var(--key); } .q, .k { font-weight: 600; }

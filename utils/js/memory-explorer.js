@@ -149,6 +149,6 @@ MemoryExplorer.style = `
   .read { color: var(--output); }
   .bar { display: inline-block; height: .7em; background: var(--negative); margin-right: .3em; }
   .list { overflow-x: auto; max-width: 100%; }
-  @media (max-width: 480px) { .bar { display: none; } }
+  @media (max-width: 480px) { .bar { display: none; } .pairs { font-size: .93em; } .pairs th, .pairs td { padding-right: .4em; } }
   .readout { margin: .4em 0 0; min-height: 3em; }`;
 if (!customElements.get("memory-explorer")) customElements.define("memory-explorer", MemoryExplorer);

@@ -11,7 +11,7 @@ class PhaseExplorer extends BookElement {
     this.slider = el("input", { type: "range", min: 0, max: data.steps.length - 1, step: 1, value: this.at, oninput: () => this.go(+this.slider.value) });
     this.output = el("output", {});
     this.canvases = data.names.map((name) => el("canvas", { width: this.n, height: this.n, role: "img", "aria-label": name }));
-    this.chart = el("svg", { viewBox: "0 0 640 170", "aria-hidden": "true" });
+    this.chart = el("svg", { "aria-hidden": "true" });
     for (const type of ["pointerdown", "pointermove"]) this.chart.addEventListener(type, (event) => {
       if (type === "pointermove" && !event.buttons) return;
       const box = this.chart.getBoundingClientRect(), last = data.x[data.x.length - 1];
@@ -51,12 +51,13 @@ class PhaseExplorer extends BookElement {
     });
     const count = data.x.length, last = data.x[count - 1], px = (x) => 30 + 600 * x / last, py = (y) => 150 - 140 * y;
     const colours = ["ink", "query", "value"], dashes = [null, "7 4", "2 3"];
-    const size = 13 * clamp(640 / (this.chart.clientWidth || 640), 1, 1.7);
+    const size = 13 * clamp(640 / (this.chart.clientWidth || 640), 1, 2.1), low = 152 + size;
+    this.chart.setAttribute("viewBox", `0 0 640 ${low + 5}`);
     const text = (x, y, label, anchor = "middle") => el("text", { x, y, "font-size": size, "text-anchor": anchor, text: label });
     const line = (k) => Array.from({ length: count }, (_, i) => `${i ? "L" : "M"}${px(data.x[i]).toFixed(1)} ${py(this.lines[k * count + i]).toFixed(1)}`).join("");
-    this.chart.replaceChildren(el("rect", { class: "ground", x: 0, y: 0, width: 640, height: 170 }),
-      el("path", { class: "axis", d: `M30 ${py(1)}V${py(0)}H630` }), text(26, py(0), "0", "end"), text(26, py(1) + 8, "1", "end"),
-      text(30, 166, "0"), text(px(last / 2), 166, `${last / 2}`), text(626, 166, `${last}`, "end"),
+    this.chart.replaceChildren(el("rect", { class: "ground", x: 0, y: 0, width: 640, height: low + 5 }),
+      el("path", { class: "axis", d: `M30 ${py(1)}V${py(0)}H630` }), text(26, py(0), "0", "end"), text(26, py(1) + 0.6 * size, "1", "end"),
+      text(30, low, "0"), text(px(last / 2), low, `${last / 2}`), text(630, low, `${last}`, "end"),
       ...[0, 1, 2].map((k) => el("path", { class: "line", d: line(k), style: `stroke:var(--${colours[k]})`, "stroke-dasharray": dashes[k] })),
       el("line", { class: "now", x1: px(step), x2: px(step), y1: py(1), y2: py(0) }));
     const here = this.point();

@@ -33,7 +33,6 @@ class SearchExplorer extends BookElement {
 }
 SearchExplorer.style = `
   select { max-width: 100%; background: var(--back); border: 1px solid var(--null); border-radius: 3px; padding: .2em .3em; min-height: 28px; }
-  label { max-width: 100%; }
   .readout { margin: .6em 0 .3em; font-variant-numeric: tabular-nums; }
   ol { margin: 0; padding-left: 1.6em; }
   li { margin: .3em 0; padding: .15em .4em; }
