@@ -2,6 +2,9 @@
 addEventListener("DOMContentLoaded", () => {
   // The visible text of a hidden cell's summary is its name; the label of myst-nb says something else.
   document.querySelectorAll("summary[aria-label]").forEach((summary) => summary.removeAttribute("aria-label"));
+  // The arrow that opens a part of the table of contents is named after it.
+  const below = document.documentElement.lang.startsWith("ko") ? "하위 페이지: " : "Pages below: ";
+  document.querySelectorAll("nav.bd-links summary").forEach((arrow) => arrow.setAttribute("aria-label", below + arrow.closest("li").querySelector("a").textContent.trim()));
   // A bibliography is marked as a list whose children are not list items: plain blocks read better.
   document.querySelectorAll(".citation-list, .citation-list .citation, .citation-list .label, .citation-list a").forEach((part) => part.removeAttribute("role"));
   // Korean glossary terms are read with a Korean voice (and styled by their language).

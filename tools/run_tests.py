@@ -77,7 +77,7 @@ PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in 
     "nbval": (nbval, 600),
     "site": (site, 60),
     "pages": (pages, 30),
-    "browser": (browser, 300),
+    "browser": (browser, 420),
 }
 
 

@@ -11,13 +11,15 @@ FOCUS = """() => {
   const host = part;
   while (part?.shadowRoot?.activeElement) part = part.shadowRoot.activeElement;
   if (!part || part === document.body) return null;
-  const style = getComputedStyle(part), box = part.getBoundingClientRect();
+  const drawn = part.matches("nav summary") ? part.firstElementChild : part;  // the arrow, where nothing else is drawn
+  const style = getComputedStyle(drawn), box = drawn.getBoundingClientRect();
   window.focused = window.focused || new Map();
   if (!window.focused.has(part)) window.focused.set(part, window.focused.size);
   return {
     number: window.focused.get(part),
     shown: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0,
     visible: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight,
+    named: Boolean(part.ariaLabel || part.textContent.trim() || part.labels?.length || part.title),
     article: Boolean(host.closest("article")), inside: host !== part,
     order: host.closest("article") ? [...document.querySelectorAll("article *")].indexOf(host) : -1,
     what: `${part.tagName} ${part.getAttribute("class")} ${part.textContent.trim().slice(0, 40)}`,
@@ -59,7 +61,7 @@ def test_the_focus_goes_through_the_page_in_its_order_is_seen_everywhere_and_lea
         stops = walk(seen.page)
         assert len({stop["number"] for stop in stops}) > 40
         assert [stop["what"] for stop in stops if not stop["visible"]] == []
-        assert [stop["what"] for stop in stops if not stop["shown"]] == []
+        assert [stop["what"] for stop in stops if not (stop["shown"] and stop["named"])] == []
         order = [stop["order"] for stop in stops if stop["article"]]
         assert order == sorted(order)
         if path == CHAPTER:

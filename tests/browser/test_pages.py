@@ -57,8 +57,6 @@ CLIPPED = """() => [...document.querySelectorAll("article *")].filter((part) => 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_silent_accessible_and_fits_every_window(visit, site, path):
-    if path == "404.html" and not (site / path).exists():
-        pytest.skip("the site has no page for lost readers")
     with visit(site, path, width=WIDTHS["desk"]) as seen:
         seen.page.evaluate(OPEN)
         found = {name: look(seen, width) + seen.axe(colours=name != "tablet") for name, width in windows(seen)}
@@ -69,8 +67,6 @@ def test_a_page_is_silent_accessible_and_fits_every_window(visit, site, path):
 @pytest.mark.parametrize("path", PAGES)
 def test_in_the_dark_it_is_so_too_nothing_moves_and_paper_has_it_all(visit, site, path):
     """The rules of axe that a theme does not decide give the answer of the light. One visit, for the reader's time."""
-    if path == "404.html" and not (site / path).exists():
-        pytest.skip("the site has no page for lost readers")
     with visit(site, path, width=WIDTHS["desk"], dark=True, reduced_motion="reduce") as seen:
         seen.page.evaluate(OPEN)
         found = {
