@@ -25,7 +25,7 @@ def listed(items: list[str]) -> str:
 
 
 def sources(claim: dict) -> str:
-    found = [claim["derived"]] if "derived" in claim else []
+    found = [f"derived: {claim['derived']}"] if "derived" in claim else []
     return listed(found + [f"{s['key']}, {s['where']} (read: {s['read']})" for s in claim.get("sources", [])])
 
 
@@ -56,6 +56,8 @@ def row(insight: dict, claim: dict, records: list[dict]) -> dict[str, str]:
         "correction": claim["correction"],
         "sources": sources(claim),
         "numbers": listed([number(n) for n in claim.get("numbers", [])]),
+        "numbers_reported": str(len(claim.get("numbers", []))),
+        "numbers_unconfirmed": str(sum("unconfirmed" in n for n in claim.get("numbers", []))),
         "measured_verdict": result(records),
         "measured": listed([readable(record) for record in records]),
         "measured_json": values(records),

@@ -46,7 +46,7 @@ USABLE = """async () => {
     return height > 0 && top < innerHeight && bottom > 0;
   };
   const isFigure = (element) => element.tagName === "IMG" || customElements.get(element.localName);
-  const drawn = (element) => element.tagName === "IMG" ? element.complete : element.shadowRoot?.childElementCount > 0;
+  const drawn = (element) => element.tagName === "IMG" ? element.complete : Boolean(element.box);   // see BookElement
   const figures = [...document.querySelectorAll("article *")].filter((element) => isFigure(element) && near(element));
   while (!figures.every(drawn)) await new Promise((done) => setTimeout(done, 5));
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));

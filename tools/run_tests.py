@@ -76,7 +76,7 @@ PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in 
     "notebooks": (notebooks, 540),
     "nbval": (nbval, 600),
     "site": (site, 60),
-    "pages": (pages, 30),
+    "pages": (pages, 90),
     "browser": (browser, 420),
 }
 

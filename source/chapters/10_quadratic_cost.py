@@ -1013,10 +1013,12 @@ kinds_of = {
     "its error in MiniLM": round(float(performer), 2),
     "error of uniform attention": round(float(uniform), 2),
 }
-needed = patterns["layers needed"].iloc[:3].to_dict()
-parts_of = needed | {"cosine, window ± 32 + [CLS]": round(float(best), 1)}
+needed = patterns["layers needed"].iloc[:3]
+parts_of = {f"layers needed, {name}": n for name, n in needed.items()}
+parts_of |= {"cosine, window ± 32 + [CLS]": round(float(best), 1)}
 beyond = losses.loc[["sinusoidal", "rotary", "relative", "ALiBi"]]
-beyond = beyond["whole − cut, 256 to 511"].to_dict()
+beyond = beyond["whole − cut, 256 to 511"]
+beyond = {f"nats lost, {name}": value for name, value in beyond.items()}
 display(
     claims.record("C10.1", units, "does not hold"),
     claims.record("C10.2", kinds_of, "holds with conditions"),

@@ -957,7 +957,7 @@ def rounded(values):
     return {str(name): round(float(value), 2) for name, value in values.items()}
 
 
-final = both.groupby("variant")["accuracy"].mean()
+final = both.groupby("variant")["accuracy"].mean().add_prefix("accuracy, ")
 fastest = {f"passes ½ at step, {k}": round(v) for k, v in by_heads.items()}
 learned = {"passes ½ at step, all seeds": f"{earliest} to {latest}"}
 learned |= {"matched heads, correlation": round(agreement["matched"].mean(), 1)}

@@ -9,8 +9,15 @@ WIDTHS = {"desk": 1280, "tablet": 768, "phone": 360}
 A4 = 718  # CSS pixels between the margins of a sheet
 
 # What a tablet shows is on the desk or on the phone too, in the same colours: they are compared on these two.
-# The colours in a block of code do not depend on the width: compared on the desk, then its 5,000 pieces become one.
-ONE_PIECE = "document.querySelectorAll('article pre').forEach((code) => { code.textContent = code.textContent })"
+# A page has 5,000 coloured pieces of code in some twenty colours: one of each is enough, in input and in output.
+ONE_OF_EACH = """() => {
+  const kinds = new Set();
+  for (const piece of document.querySelectorAll("article pre span[class]")) {
+    const kind = `${piece.className} ${Boolean(piece.closest(".cell_output"))}`;
+    if (kinds.has(kind)) piece.replaceWith(...piece.childNodes);
+    kinds.add(kind);
+  }
+}"""
 OPEN = "document.querySelectorAll('article details').forEach((part) => { part.open = true })"
 
 
@@ -49,7 +56,7 @@ UNDESCRIBED = """() => [
 
 CLIPPED = """() => [...document.querySelectorAll("article *")].filter((part) => {
   const box = part.getBoundingClientRect();
-  const inner = part.closest("mjx-container *, .sr-only, .headerlink") || part.matches("span.math");
+  const inner = part.closest("mjx-container *, .sr-only, .headerlink, .claims thead") || part.matches("span.math");
   const hides = getComputedStyle(part).overflowX !== "visible" && part.scrollWidth > part.clientWidth + 1;
   return !inner && box.width > 0 && (box.right > innerWidth + 1 || (hides && part.clientWidth > 0));
 }).map((part) => `${part.tagName} ${part.className} ${part.textContent.trim().slice(0, 60)}`)"""
@@ -83,10 +90,9 @@ def test_in_the_dark_it_is_so_too_nothing_moves_and_paper_has_it_all(visit, site
 
 
 def windows(seen):
-    """(name, width) of each window; code is put into one piece after the first."""
-    for name, width in WIDTHS.items():
-        yield name, width
-        seen.page.evaluate(ONE_PIECE)
+    """(name, width) of each window."""
+    seen.page.evaluate(ONE_OF_EACH)
+    yield from WIDTHS.items()
 
 
 def look(seen, width: int) -> list[str]:

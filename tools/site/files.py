@@ -14,7 +14,7 @@ USED_BY = [
     (r"\bsd-", ["sphinx-design.min.css"]),
     (r'class="[^"]*\b(toggle\b|admonition[^"]* dropdown)', ["togglebutton", "toggleHint", "toggleOpenOnPrint"]),
     (r'class="[^"]*\bhighlight\b', ["clipboard.min.js", "copybutton", "pygments.css"]),
-    (r'class="[^"]*\bcell\b', ["mystnb"]),
+    (r'class="[^"]*(?<![\w-])cell(?![\w-])', ["mystnb"]),
     (r'class="[^"]*\bmath\b', ["vendor/mathjax/", "window.MathJax", "formulas.js"]),
 ]
 # Put there by the theme or by Sphinx, and asked for by no page: icons are in icons.css (tools/icons.py).
