@@ -11,8 +11,8 @@
 
   function unit(nodes, section, limit) {
     const [node] = nodes;
-    return { nodes, section, limit, box: boxed(nodes), heading: node.matches(HEADING), starts: node.matches(".newslide, .tag_newslide, .exercise"),
-      ends: node.matches(".predict"), line: node.matches("details.above-input"), title: node.matches("p") && bold(node), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()), input: node.matches(".cell_input") };
+    return { nodes, section, limit, box: boxed(nodes), heading: node.matches(HEADING), starts: node.matches(".newslide, .tag_newslide, .exercise, .claims .group"),
+      ends: node.matches(".predict"), line: node.matches("details.above-input"), title: node.matches(".claims .group") || (node.matches("p") && bold(node)), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()), input: node.matches(".cell_input") };
   }
 
   // A block is one unit; if it alone is higher than a slide, each of its parts is one.
@@ -102,11 +102,20 @@
     article.querySelectorAll("ol").forEach((list) => [...list.children].forEach((item, i) => { item.value = list.start + i; }));
   }
 
+  // Pictures wait for the reader too, and one that has not come has no height; a picture that is late is not waited for.
+  function pictures(article, patience = 5000) {
+    const images = [...article.querySelectorAll("img")];
+    images.forEach((image) => { image.loading = "eager"; });
+    const late = new Promise((done) => setTimeout(done, patience));
+    return Promise.race([late, Promise.all(images.map((image) => image.decode().catch(() => {})))]);
+  }
+
   // → slides in order: { units, section, running, title, notes, atoms }. `room`: the height of a slide's content.
   async function paginate(article, head, room) {
     const opened = [...article.querySelectorAll("details[open]")];
     opened.forEach((details) => { details.open = false; });
     article.querySelectorAll(":defined").forEach((node) => node.localName.includes("-") && node.start?.());   // figures wait for the reader else
+    await pictures(article);
     document.body.classList.add("measuring");
     reset(article);
     layDown(article);
