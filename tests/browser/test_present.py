@@ -295,7 +295,7 @@ def test_an_opened_answer_scrolls_first(present):
         assert place(page)[0] == at + 1 and stage.evaluate("s => s.scrollTop") == 0
 
 
-@pytest.mark.parametrize("path", [CHAPTER, "pages/glossary.html"])
+@pytest.mark.parametrize("path", [CHAPTER, "pages/evidence.html", "pages/glossary.html"])
 def test_paper_has_one_slide_a_page(present, path):
     with present(path) as seen:
         page = seen.page
