@@ -73,8 +73,8 @@
     return over > 1.002 && zoom(node, over);
   }
 
-  // Code and a few lines it prints are rather a little smaller than on two slides.
-  const squeezes = (node, over) => over < 1.33 && node.matches(".cell") && !node.querySelector("figure, img, .text_html, details");
+  // Code and a few lines it prints, and a claim, are rather a little smaller than on two slides.
+  const squeezes = (node, over) => over < 1.33 && (node.matches(".claim") || (node.matches(".cell") && !node.querySelector("figure, img, .text_html, details")));
 
   // Figures that stand upright on a page lie down on a slide: their list beside their picture.
   const BESIDE = { "attention-explorer": `@media (min-width: 700px) {

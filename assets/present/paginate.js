@@ -9,23 +9,24 @@
 
   const bold = (node) => Number(getComputedStyle(node).fontWeight) >= 600 || (node.children.length === 1 && node.firstChild.nodeName === "STRONG" && node.textContent.trim() === node.firstChild.textContent.trim());
 
-  function unit(nodes, section, limit) {
+  function unit(nodes, section, limit, around) {
     const [node] = nodes;
-    return { nodes, section, limit, box: boxed(nodes), heading: node.matches(HEADING), starts: node.matches(".newslide, .tag_newslide, .exercise"),
-      ends: node.matches(".predict"), line: node.matches("details.above-input"), title: node.matches("p") && bold(node), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()), input: node.matches(".cell_input") };
+    return { nodes, section, limit, around, box: boxed(nodes), heading: node.matches(HEADING), starts: node.matches(".newslide, .tag_newslide, .exercise, .claims .group"),
+      ends: node.matches(".predict"), line: node.matches("details.above-input"), title: node.matches(".claims .group") || (node.matches("p") && bold(node)), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()), input: node.matches(".cell_input") };
   }
 
-  // A block is one unit; if it alone is higher than a slide, each of its parts is one.
-  function cut(nodes, section, limit, units) {
+  // A block is one unit; if it alone is higher than a slide, each of its parts is one. `around`: what every slide with such
+  // a part shows besides (the head of a table, a label).
+  function cut(nodes, section, limit, units, around = 0) {
     const box = boxed(nodes);
     if (!box) return;
     const [node] = nodes, tall = (box.bottom - box.top) / limit, kept = nodes.length > 1 || tall <= 1 || squeezes(node, tall);
     const inner = kept ? [] : parts(node).length ? parts(node) : rows(node, limit);
     const within = inner.length && boxed(inner.flat());
-    if (!within) return void units.push(unit(nodes, section, limit));
+    if (!within) return void units.push(unit(nodes, section, limit, around));
     const frame = box.bottom - box.top - (within.bottom - within.top);   // paddings, or the head of a table
     const line = inner[0][0].matches("details.above-input") && inner[1] ? boxed(inner[1]).top - within.top : 0;   // of hidden code: stays with its output
-    inner.forEach((part, i) => cut(part, section, limit - frame - (i === 1 ? line : 0), units));
+    inner.forEach((part, i) => cut(part, section, limit - frame - (i === 1 ? line : 0), units, around + frame));
   }
 
   function unitsOf(article, room, running) {
@@ -62,7 +63,7 @@
     for (let end = 1; end <= run.length; end++) {
       best[end] = { cost: Infinity };
       for (let from = end - 1; from >= 0; from--) {
-        const used = run[end - 1].box.bottom - run[from].box.top + (run[from].heading ? 0 : running);
+        const used = run[end - 1].box.bottom - run[from].box.top + run[from].around + (run[from].heading ? 0 : running);
         const alone = run.slice(from, end - 1).every((unit) => unit.heading);
         if (used > room && !alone) break;
         const { heading, line, title, leads, input } = run[end - 1];
@@ -102,11 +103,20 @@
     article.querySelectorAll("ol").forEach((list) => [...list.children].forEach((item, i) => { item.value = list.start + i; }));
   }
 
+  // Pictures wait for the reader too, and one that has not come has no height; a picture that is late is not waited for.
+  function pictures(article, patience = 5000) {
+    const images = [...article.querySelectorAll("img")];
+    images.forEach((image) => { image.loading = "eager"; });
+    const late = new Promise((done) => setTimeout(done, patience));
+    return Promise.race([late, Promise.all(images.map((image) => image.decode().catch(() => {})))]);
+  }
+
   // → slides in order: { units, section, running, title, notes, atoms }. `room`: the height of a slide's content.
   async function paginate(article, head, room) {
     const opened = [...article.querySelectorAll("details[open]")];
     opened.forEach((details) => { details.open = false; });
     article.querySelectorAll(":defined").forEach((node) => node.localName.includes("-") && node.start?.());   // figures wait for the reader else
+    await pictures(article);
     document.body.classList.add("measuring");
     reset(article);
     layDown(article);

@@ -177,7 +177,7 @@ class Visit:
         assert self.errors == [], f"console errors: {self.errors}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def visit(chromium, serve):
     """``with visit(folder, "page.html", width=768, dark=True) as seen: seen.page…``; takes any option of a new context.
 

@@ -25,10 +25,10 @@ async () => {
   }
 
   press("Home");
-  const [, slides] = place();
+  const [, slides] = place(), figures = [...article.querySelectorAll("*")].filter((node) => node.shadowRoot);
   for (let k = 1; k <= slides; k++) {
     const say = (text) => faults.push(`slide ${k}: ${text}`);
-    if ([...article.querySelectorAll("*")].some((node) => node.shadowRoot && node.offsetWidth)) await frames();
+    if (figures.some((node) => node.offsetWidth)) await frames();
     if (place()[0] !== k) say(`the place says ${place()}`);
     const floor = real.call(bar).top, all = [...shown(article)], last = all.filter(speaks).at(-1);
     for (const node of all) {

@@ -198,17 +198,22 @@ def test_figures_are_readable_without_scripts(visit, site, path):
         seen.clean()
 
 
-def test_a_figure_is_built_on_its_slide(visit, site):
+TURN = """element => {
+  const link = document.createElement('a');
+  link.href = `#${element.id ||= 'figure'}`;
+  document.querySelector('article').append(link);
+  link.click();
+  link.remove();
+}"""
+
+
+def test_a_figure_answers_on_its_slide(visit, site):
     path = next(path for path in PAGES if path.startswith("chapters/") and tags(path))
     with visit(site, f"{path}?present", height=720) as seen:
+        seen.page.wait_for_function("document.documentElement.dataset.slides === 'ready'")
         figure = seen.page.locator(f"article {tags(path)[0]}").first
-        assert figure.locator(".figure").count() == 0
-        seen.page.locator(".present-place").wait_for()
-        for _ in range(60):
-            if figure.is_visible():
-                break
-            seen.page.keyboard.press("ArrowRight")
-        figure.scroll_into_view_if_needed()
-        figure.locator(".figure").first.wait_for()
-        assert figure.evaluate("e => e.offsetHeight > 150")
+        assert not figure.is_visible()
+        figure.evaluate(TURN)
+        assert figure.is_visible() and figure.evaluate("e => e.offsetHeight > 150")
+        assert pointed(figure, USES[tags(path)[0]], "click")
         seen.clean()
