@@ -15,8 +15,8 @@
       ends: node.matches(".predict"), line: node.matches("details.above-input"), title: node.matches(".claims .group") || (node.matches("p") && bold(node)), leads: node.matches("p") && /[:：]$/.test(node.textContent.trim()), input: node.matches(".cell_input") };
   }
 
-  // A block is one unit; if it alone is higher than a slide, each of its parts is one. `around`: what every slide with such
-  // a part shows besides (the head of a table, a label).
+  // A block is one unit; if it alone is higher than a slide, each of its parts is one. `around`: what stands over such a
+  // part on any slide (the head of its table, a label).
   function cut(nodes, section, limit, units, around = 0) {
     const box = boxed(nodes);
     if (!box) return;
@@ -26,7 +26,7 @@
     if (!within) return void units.push(unit(nodes, section, limit, around));
     const frame = box.bottom - box.top - (within.bottom - within.top);   // paddings, or the head of a table
     const line = inner[0][0].matches("details.above-input") && inner[1] ? boxed(inner[1]).top - within.top : 0;   // of hidden code: stays with its output
-    inner.forEach((part, i) => cut(part, section, limit - frame - (i === 1 ? line : 0), units, around + frame));
+    inner.forEach((part, i) => cut(part, section, limit - frame - (i === 1 ? line : 0), units, around + within.top - box.top));
   }
 
   function unitsOf(article, room, running) {

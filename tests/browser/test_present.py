@@ -27,7 +27,7 @@ FIND = """selector => {
   }
   return 0;
 }"""
-CONTINUES = ".present-running.on"  # the heading of a slide that continues a section
+CONTINUES = ".present-running.on:not(:first-child)"  # the heading of a slide that continues a section, not the first
 
 
 @pytest.fixture(scope="session")
