@@ -184,7 +184,7 @@ def test_notes_stand_beside_their_slides_with_a_clock(present):
         page = seen.page
         panel = page.get_by_role("complementary", name="Speaker notes")
         assert not panel.is_visible() and not page.locator(".speaker-notes:visible").count()
-        page.clock.install()
+        page.clock.install(time=0)
         page.keyboard.press("n")
         assert "No notes" in panel.inner_text()
         slide_with(page, ".present-note")
@@ -195,6 +195,7 @@ def test_notes_stand_beside_their_slides_with_a_clock(present):
         assert f"planned for this part: {minutes} min" in panel.inner_text() and "Next: " in panel.inner_text()
         assert seen.axe() == []
         clock = panel.get_by_role("timer")
+        page.clock.pause_at(3600)  # from here on time passes only when the test says so
         panel.get_by_role("button", name="Start").click()
         page.clock.run_for(65_000)
         expect(clock).to_have_text("01:05")
@@ -203,6 +204,7 @@ def test_notes_stand_beside_their_slides_with_a_clock(present):
         assert clock.inner_text() == "01:05"
         panel.get_by_role("button", name="Reset").click()
         assert clock.inner_text() == "00:00"
+        page.clock.resume()
         walked(page)  # the slide is smaller beside the panel, and still whole
 
 
