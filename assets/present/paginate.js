@@ -115,7 +115,7 @@
   async function paginate(article, head, room) {
     const opened = [...article.querySelectorAll("details[open]")];
     opened.forEach((details) => { details.open = false; });
-    article.querySelectorAll(":defined").forEach((node) => node.localName.includes("-") && node.start?.());   // figures wait for the reader else
+    article.querySelectorAll(":defined").forEach((node) => node.localName.includes("-") && node.start?.());   // else they wait for the reader
     await pictures(article);
     document.body.classList.add("measuring");
     reset(article);
