@@ -947,10 +947,8 @@ figures.quiz_card(
 
 # %%
 tree = {"share of effect on the stronger way": round(float(stronger[-1]), 2)}
-tree |= {"the same, untrained": round(float(null_stronger[-1]), 2)}
-tree |= {"the same, in a tree": 1}
-tree |= {"words behind a position": round(float(counted[-1]), 1)}
-tree |= {"words behind, in a tree, at most": 8.5}
+tree |= {"untrained": round(float(null_stronger[-1]), 2), "same, in a tree": 1}
+tree |= {"words behind": round(float(counted[-1]), 1), "at most in a tree": 8.5}
 places = {"distance of two heads, trained": round(float(distance.mean()), 2)}
 places["untrained"] = round(float(null_distance.mean()), 2)
 carried = {
