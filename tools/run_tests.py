@@ -62,7 +62,7 @@ def site() -> bool:
 
 def pages() -> bool:
     """The built pages: links, citations, texts, what is derived from data"""
-    return _pytest(FOLDERS["pages"])
+    return _pytest("-n", "2", "--dist", "loadfile", FOLDERS["pages"])
 
 
 def browser() -> bool:

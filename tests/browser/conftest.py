@@ -30,6 +30,8 @@ FLAGS = [
 ]
 # What only the colours of a theme decide; all other rules of axe give the same answer in the light and in the dark.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+# Never serious (moderate and minor), and half of the time that axe takes.
+LIGHT_RULES = ["region", "hidden-content"]
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
@@ -39,6 +41,7 @@ html[data-theme=dark] body{{background:#14181e;color:#e4e8ee}}</style></head>
 <body><main><h1>Figures</h1>{body}</main></body></html>"""
 
 
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
 SETTLE = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   if (window.MathJax?.startup?.promise) await MathJax.startup.promise;
@@ -87,7 +90,8 @@ def serve() -> Iterator:
         if folder not in servers:
             handler = functools.partial(_Quiet, directory=str(folder))
             servers[folder] = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-            threading.Thread(target=servers[folder].serve_forever, daemon=True).start()
+            run = functools.partial(servers[folder].serve_forever, 0.05)  # looks so often whether to stop
+            threading.Thread(target=run, daemon=True).start()
         return f"http://127.0.0.1:{servers[folder].server_address[1]}"
 
     yield start
@@ -141,11 +145,16 @@ class Visit:
         """Wait until formulas are set, and every figure and picture was in view once and is drawn."""
         self.page.evaluate(SETTLE)
 
+    def resize(self, width: int, height: int = 900) -> None:
+        """Another window; figures that are drawn already are drawn again."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.evaluate(FRAMES)
+
     def print(self) -> None:
         """Lay the page out as for a printer."""
         self.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         self.page.emulate_media(media="print")
-        self.page.evaluate(SETTLE)
+        self.page.evaluate(FRAMES)
 
     def axe(self, *, colours: bool = True, others: bool = True) -> list[str]:
         """Serious and critical findings of axe, one line each.
@@ -158,10 +167,9 @@ class Visit:
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(source)
         options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "resultTypes": ["violations"], "preload": False}
+        options["rules"] = {rule: {"enabled": False} for rule in LIGHT_RULES + COLOUR_RULES * (not colours)}
         if not others:
-            options["runOnly"] = {"type": "rule", "values": COLOUR_RULES}
-        elif not colours:
-            options["rules"] = {rule: {"enabled": False} for rule in COLOUR_RULES}
+            options |= {"runOnly": {"type": "rule", "values": COLOUR_RULES}, "rules": {}}
         run = "async options => (await axe.run(document, options)).violations"
         return [
             f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"

@@ -83,22 +83,22 @@ def test_in_the_dark_it_is_so_too_nothing_moves_and_paper_has_it_all(visit, site
         assert found == dict.fromkeys(WIDTHS, [])
         assert seen.page.evaluate(MOTION) == []
         assert seen.page.evaluate(UNDESCRIBED) == []
-        seen.page.set_viewport_size({"width": A4, "height": 900})
+        seen.resize(A4)
         seen.print()
         assert seen.page.evaluate(CLIPPED) == []
         seen.clean()
 
 
 def windows(seen):
-    """(name, width) of each window."""
+    """(name, width) of each window, once everything is drawn."""
     seen.page.evaluate(ONE_OF_EACH)
+    seen.settle()
     yield from WIDTHS.items()
 
 
 def look(seen, width: int) -> list[str]:
     """Make the window that wide; what is wrong if the page is wider."""
-    seen.page.set_viewport_size({"width": width, "height": 900})
-    seen.settle()
+    seen.resize(width)
     found = seen.page.evaluate("document.documentElement.scrollWidth")
     return [f"the page is {found} wide in a window of {width}"] if found > width else []
 
