@@ -30,8 +30,6 @@ FLAGS = [
 ]
 # What only the colours of a theme decide; all other rules of axe give the same answer in the light and in the dark.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
-# Never serious (moderate and minor), and half of the time that axe takes.
-LIGHT_RULES = ["region", "hidden-content"]
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
@@ -167,7 +165,7 @@ class Visit:
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(source)
         options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "resultTypes": ["violations"], "preload": False}
-        options["rules"] = {rule: {"enabled": False} for rule in LIGHT_RULES + COLOUR_RULES * (not colours)}
+        options["rules"] = {rule: {"enabled": False} for rule in COLOUR_RULES * (not colours)}
         if not others:
             options |= {"runOnly": {"type": "rule", "values": COLOUR_RULES}, "rules": {}}
         run = "async options => (await axe.run(document, options)).violations"
