@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-import yaml
 from filelock import FileLock
 
 from tools import book
-from tools.site_pages import ROOT, toc_files
+from tools.records import ROOT, documents
+
+__all__ = ["addresses", "documents", "html"]
 
 PAGES = ["index.md", "pages", "chapters", "labs", "assessments"]
 SOURCES = [*PAGES, "_config.yml", "_toc.yml", "assets", "templates", "tools/site"]
@@ -29,11 +30,6 @@ def html() -> Path:
         if not built.exists() or built.stat().st_mtime < max(_changed(ROOT / source) for source in SOURCES):
             assert book.build() == 0, "the site does not build cleanly: run `make book` and read its warnings"
     return folder
-
-
-def documents() -> list[str]:
-    """Every document of the table of contents, without suffix."""
-    return toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
 
 
 def addresses() -> list[str]:

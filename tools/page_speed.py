@@ -27,14 +27,12 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-import yaml
-
+from tools.book import JUPYTER_BOOK
+from tools.chromium import CHROMIUM, FLAGS
 from tools.page_weight import HTML, ROOT, TEXT, own
-from tools.site_pages import toc_files
+from tools.records import documents
 
 TARGET = ROOT / "data" / "site_speed.json"
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 SAMPLE = "chapters/01-asymmetry"
 RUNS = 3
 PIECE = 16384  # bytes that one connection sends before another may
@@ -144,13 +142,8 @@ def default_book(folder: Path) -> Path:
     (folder / "_config.yml").write_text('title: Default\nexecute: {execute_notebooks: "off"}\n', encoding="utf8")
     (folder / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf8")
     shutil.copy(ROOT / f"{SAMPLE}.ipynb", folder / "index.ipynb")
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "."]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run([*JUPYTER_BOOK, "build", "."], cwd=folder, check=True, capture_output=True)
     return folder / "_build" / "html"
-
-
-def documents() -> list[str]:
-    return toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
 
 
 def main(names: list[str]) -> int:
@@ -164,7 +157,7 @@ def main(names: list[str]) -> int:
         print(f"no such page: {', '.join(unknown)}; a page is named as in _toc.yml, such as {SAMPLE}", file=sys.stderr)
         return 1
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         with served(default_book(Path(folder)), slow=True) as (address, sent):
             default = measure(browser, f"{address}/index.html", sent)
         print(f"default: {default}")

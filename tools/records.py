@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import yaml
+
 from utils import claims
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +22,11 @@ def toc_files(toc: dict) -> list[str]:
         found += [entry["file"]] if "file" in entry else []
         found += toc_files({key: value for key, value in entry.items() if key in ("chapters", "sections")})
     return found
+
+
+def documents(root: Path = ROOT) -> list[str]:
+    """Every document of the book's _toc.yml."""
+    return toc_files(yaml.safe_load((root / "_toc.yml").read_text("utf8")))
 
 
 def _in_order(value: object, text: str) -> dict[str, str]:

@@ -12,13 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-import yaml
-
-from tools import evidence, evidence_csv, landing, status_page
-from tools.records import ROOT, recorded, toc_files
+from tools import evidence, evidence_csv, landing, records, status_page
+from tools.records import ROOT
 from utils import claims
-
-__all__ = ["COMMAND", "ROOT", "pages", "recorded", "stale", "toc_files"]
 
 COMMAND = "python -m tools.site_pages"
 
@@ -43,16 +39,16 @@ def between(text: str, start: str, end: str, new: str) -> str:
 def pages(root: Path = ROOT) -> dict[Path, str]:
     """Every derived file with the text it should have."""
     ledger = claims.load()
-    documents = toc_files(yaml.safe_load((root / "_toc.yml").read_text("utf8")))
-    records = recorded(documents, root)
+    documents = records.documents(root)
+    found = records.recorded(documents, root)
     css, index = root / "assets" / "course.css", root / "index.md"
     palette = json.loads((root / "utils" / "palette.json").read_text("utf8"))
-    front = between(index.read_text("utf8"), "% score: begin", "% score: end", landing.score(ledger, records))
+    front = between(index.read_text("utf8"), "% score: begin", "% score: end", landing.score(ledger, found))
     return {
         css: between(css.read_text("utf8"), "/* palette: begin */", "/* palette: end */", palette_css(palette)),
-        index: between(front, "% cards: begin", "% cards: end", landing.cards(ledger, documents, records)),
-        root / "pages" / "evidence.md": evidence.page(ledger, documents, records, root, COMMAND),
-        root / "pages" / "evidence.csv": evidence_csv.sheet(ledger, records),
+        index: between(front, "% cards: begin", "% cards: end", landing.cards(ledger, documents, found)),
+        root / "pages" / "evidence.md": evidence.page(ledger, documents, found, root, COMMAND),
+        root / "pages" / "evidence.csv": evidence_csv.sheet(ledger, found),
         root / "pages" / "status.md": status_page.page(root, documents),
     }
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 from pathlib import Path
 
 import yaml
 from PIL import Image
 
+from tools.chromium import CHROMIUM, FLAGS
+
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "assets" / "social-card.png"
 SIZE = (1200, 630)
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
 
 def page() -> str:
@@ -45,7 +45,7 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--headless", "--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         view = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
         view.set_content(page())
         picture = Image.open(io.BytesIO(view.screenshot())).convert("RGB")

@@ -18,16 +18,8 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]
+from tools.chromium import CHROMIUM, FLAGS
+
 # What only the colours of a theme decide; all other rules of axe give the same answer in the light and in the dark.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -165,9 +157,10 @@ class Visit:
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(source)
         options = {"runOnly": {"type": "tag", "values": AXE_TAGS}, "resultTypes": ["violations"], "preload": False}
-        options["rules"] = {rule: {"enabled": False} for rule in COLOUR_RULES * (not colours)}
         if not others:
-            options |= {"runOnly": {"type": "rule", "values": COLOUR_RULES}, "rules": {}}
+            options["runOnly"] = {"type": "rule", "values": COLOUR_RULES}
+        elif not colours:
+            options["rules"] = {rule: {"enabled": False} for rule in COLOUR_RULES}
         run = "async options => (await axe.run(document, options)).violations"
         return [
             f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"

@@ -114,14 +114,29 @@ def typed(page, element, use: Use) -> str | None:
 PAGES = [f"{name}.html" for name in documents()]
 
 
-@pytest.fixture(scope="session")
-def site():
-    return html()
-
-
 def test_every_element_of_the_book_is_known(site):
     found = {tag for path in PAGES for tag in tags(path)}
     assert found == set(USES), "a line in USES for every element, and none for what no page shows"
+
+
+def faults(seen, path: str, check) -> list[str]:
+    """What ``check(element, tag)`` finds at the figures of a page, each with the name of its figure."""
+    found = ((name, check(element, tag)) for tag, name, element in figures(seen, path))
+    return [f"{name}: {trouble}" for name, trouble in found if trouble]
+
+
+def keys_do_nothing(element, tag: str) -> str | None:
+    element.scroll_into_view_if_needed()  # a figure is built when it comes near
+    element.locator(".figure").first.wait_for()
+    return typed(element.page, element, USES[tag])
+
+
+def clicks_do_nothing(element, tag: str) -> str | None:
+    return None if pointed(element, USES[tag], "click") else "clicks change nothing"
+
+
+def taps_do_nothing(element, tag: str) -> str | None:
+    return None if pointed(element, USES[tag], "tap") else "taps change nothing"
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -129,19 +144,10 @@ def test_figures_answer_keyboard_mouse_and_touch(visit, site, path):
     if not tags(path):
         return
     with visit(site, path, has_touch=True) as seen:
-        wrong = []
-        for tag, name, element in figures(seen, path):
-            element.scroll_into_view_if_needed()  # a figure is built when it comes near
-            element.locator(".figure").first.wait_for()
-            if trouble := typed(seen.page, element, USES[tag]):
-                wrong.append(f"{name}: {trouble}")
-            if not pointed(element, USES[tag], "click"):
-                wrong.append(f"{name}: clicks change nothing")
+        assert faults(seen, path, keys_do_nothing) == []
+        assert faults(seen, path, clicks_do_nothing) == []
         seen.page.set_viewport_size({"width": 360, "height": 760})
-        for tag, name, element in figures(seen, path):
-            if not pointed(element, USES[tag], "tap"):
-                wrong.append(f"{name}: taps change nothing")
-        assert wrong == []
+        assert faults(seen, path, taps_do_nothing) == []
         seen.clean()
 
 
@@ -185,16 +191,16 @@ def question_and_feedback(element) -> str | None:
     return None if first.bounding_box()["height"] > closed + 15 else "the feedback does not open"
 
 
+def unreadable(element, tag: str) -> str | None:
+    return (question_and_feedback if tag in QUESTIONS else picture_and_table)(element)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_figures_are_readable_without_scripts(visit, site, path):
     if not tags(path):
         return
     with visit(site, path, java_script_enabled=False) as seen:
-        wrong = []
-        for tag, name, element in figures(seen, path):
-            if trouble := (question_and_feedback if tag in QUESTIONS else picture_and_table)(element):
-                wrong.append(f"{name}: {trouble}")
-        assert wrong == []
+        assert faults(seen, path, unreadable) == []
         seen.clean()
 
 

@@ -3,17 +3,11 @@
 from contextlib import contextmanager
 
 import pytest
-from built_site import html
 
 from tools import page_speed, page_weight
 
 CHAPTER = "chapters/01-asymmetry.html"
 LOST = "course/no/such/rank-collapse.html"
-
-
-@pytest.fixture(scope="session")
-def site():
-    return html()
 
 
 def to_the_end(page) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from built_site import documents, html
+from built_site import documents
 
 FOLDERS = ("chapters/", "labs/", "assessments/", "pages/")
 PAGES = [f"{name}.html" for name in documents() if name.startswith(FOLDERS)]
@@ -28,11 +28,6 @@ FIND = """selector => {
   return 0;
 }"""
 CONTINUES = ".present-running.on:not(:first-child)"  # the heading of a slide that continues a section, not the first
-
-
-@pytest.fixture(scope="session")
-def site():
-    return html()
 
 
 @pytest.fixture

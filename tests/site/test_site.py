@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from built_site import documents, html
 
 from tools import site_pages
+from tools.records import recorded
 from utils import claims
 
 ROOT = site_pages.ROOT
@@ -143,7 +144,7 @@ def test_a_card_links_a_chapter_exactly_when_there_is_one():
     "insight", [e for e in claims.load()["insights"] if e.get("chapter") in DOCUMENTS], ids=lambda e: e["id"]
 )
 def test_each_claim_of_a_chapter_is_measured_or_said_to_be_a_matter_of_reading(insight):
-    measured = site_pages.recorded(DOCUMENTS)
+    measured = recorded(DOCUMENTS)
     about = " ".join(page(html() / f"{insight['chapter']}.html").select_one("section#verdicts").get_text().split())
     open_claims = [claim["id"] for claim in insight["claims"] if claim["id"] not in measured]
     assert all(re.search(rf"{re.escape(name)}\b", about) for name in open_claims), open_claims

@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 from stated_numbers import numbers
 
-from tools.records import toc_files
+from tools.records import documents
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "pages"
-DOCUMENTS = toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
+DOCUMENTS = documents()
 NOTEBOOKS = [name for name in DOCUMENTS if name.split("/")[0] in ("chapters", "labs", "assessments")]
 HOURS = range(1, 17)
 TABLES = ("Min | Show", "Questions to ask", "Likely wrong answers")
