@@ -68,8 +68,7 @@ def test_its_numbers_are_those_of_the_planner(budget):
         seen.clean()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(budget, width, dark):
     with budget(width=width, dark=dark) as seen:
         assert seen.page.locator("budget-planner .bar").bounding_box()["width"] > 150

@@ -32,8 +32,7 @@ def places(seen) -> list[list[float]]:
     return seen.page.locator("collapse-explorer").evaluate("e => e.places(e.depth)")
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(collapse, width, dark):
     with collapse(width=width, dark=dark) as seen:
         figure = seen.page.locator("collapse-explorer")

@@ -27,8 +27,7 @@ def cost(page):
     return lambda **options: page(shown, **options)
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(cost, width, dark):
     with cost(width=width, dark=dark) as seen:
         assert seen.page.locator("cost-explorer path.square").bounding_box()["width"] > 150

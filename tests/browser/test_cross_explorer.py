@@ -35,8 +35,7 @@ def expected(layer: int, head: int, row: int) -> str:
     return f"{SOURCE[int(best.argmax())]} {best.max():.2f}"
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(cross, width, dark):
     with cross(width=width, dark=dark) as seen:
         assert seen.page.locator("cross-explorer svg line").count() > 5

@@ -74,8 +74,7 @@ COLOURS = (
 )
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (768, False), (1280, True)])
 def test_all_elements_draw_and_are_accessible(page, width, dark):
     figures = (explorer(), explorer(other=maps(HOSTILE, seed=1)), curve(), quiz())
     with page(*figures, width=width, dark=dark) as seen:
@@ -227,8 +226,7 @@ def lines(count: int, gap: float):
     )
 
 
-@pytest.mark.parametrize("width", [360, 390, 768, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (768, False), (1280, True)])
 def test_names_of_lines_touch_nothing(page, width, dark):
     figures = [lines(2, 1.0), lines(5, 1.0), lines(9, 0.1), lines(12, 1e-6), curve()]
     with page(*figures, width=width, dark=dark) as seen:

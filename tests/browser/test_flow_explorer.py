@@ -25,8 +25,7 @@ def flow(**options):
     return flow_explorer(TOKENS, views, maps, special=special, title="Where it goes", token=4, alt="Flow", **options)
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(page, width, dark):
     with page(flow(), flow(side="to"), width=width, dark=dark) as seen:
         figure = seen.page.locator("flow-explorer").first

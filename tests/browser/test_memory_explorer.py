@@ -20,8 +20,7 @@ def state(figure) -> dict:
     return figure.evaluate("e => ({ ...e.state(), angles: e.angles, written: e.written, rule: e.rule })")
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(memory, width, dark):
     with memory(width=width, dark=dark) as seen:
         figure = seen.page.locator("memory-explorer")

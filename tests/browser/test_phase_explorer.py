@@ -35,8 +35,7 @@ def pixels(seen) -> list[int]:
     )
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(phase, width, dark):
     with phase(width=width, dark=dark) as seen:
         assert len(pixels(seen)) == 2 and min(pixels(seen)) > 10

@@ -71,8 +71,7 @@ def ring(seen) -> tuple[float, float]:
     )
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(shown, width, dark):
     with shown(width=width, dark=dark) as seen:
         assert squares(seen) == MASKS[2].ravel().tolist()

@@ -32,8 +32,7 @@ def go(seen, number: int) -> None:
         seen.page.get_by_role("button", name="Next").click()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible_before_and_after_an_answer(bank, width, dark):
     with bank(width=width, dark=dark) as seen:
         assert seen.page.locator("quiz-bank fieldset legend").count() == 1

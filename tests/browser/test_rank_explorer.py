@@ -33,8 +33,7 @@ def numbers(seen) -> list[float]:
     return [float(found) for found in re.findall(r"([\d.]+)(?: %|(?= *numbers))", re.sub(r"\s+", " ", text))]
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(rank, width, dark):
     with rank(width=width, dark=dark) as seen:
         colours = seen.page.locator("rank-explorer").evaluate(

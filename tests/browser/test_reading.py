@@ -17,9 +17,9 @@ LINES = """() => [...document.querySelectorAll("article section > p")].map((part
 @pytest.mark.parametrize("path", [CHAPTER, "chapters/11-open-questions.html", "labs/1-visualising-attention.html"])
 def test_a_line_of_prose_has_45_to_90_characters(visit, site, path):
     with visit(site, path) as seen:
+        seen.settle()
         for width in (768, 1280, 1920):
-            seen.page.set_viewport_size({"width": width, "height": 900})
-            seen.settle()
+            seen.resize(width)
             found = sorted(seen.page.evaluate(LINES))
             assert len(found) > 5 and 45 <= found[len(found) // 2] <= 90, (width, found)
 
@@ -50,11 +50,11 @@ def test_a_chapter_is_printed_on_a_sane_number_of_light_sheets(visit, site):
         pdf = seen.page.pdf(format="A4", print_background=True)
         sheets = len(re.findall(rb"/Type\s*/Page\b", pdf))
         assert 10 <= sheets <= 40
-        seen.print()
-        ground = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert ground in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
-        contrast = "getComputedStyle(document.querySelector('article p a')).color"
-        assert max(map(int, re.findall(r"\d+", seen.page.evaluate(contrast))[:3])) < 120
+        with seen.printed():
+            ground = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert ground in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
+            contrast = "getComputedStyle(document.querySelector('article p a')).color"
+            assert max(map(int, re.findall(r"\d+", seen.page.evaluate(contrast))[:3])) < 120
 
 
 def test_pictures_stand_on_a_calm_light_ground_in_the_dark(visit, site):

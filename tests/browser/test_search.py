@@ -59,8 +59,7 @@ def test_what_is_not_in_the_book_is_not_found(hits):
     assert set(map(tuple, hits(["zyzzyva", "없는낱말"]).values())) == {()}
 
 
-@pytest.mark.parametrize("query", ["attention sink", "어텐션 싱크"])
-@pytest.mark.parametrize("way", ["button", "keys"])
+@pytest.mark.parametrize(("query", "way"), [("attention sink", "button"), ("어텐션 싱크", "keys")])
 def test_a_reader_searches_and_comes_to_the_place(visit, site, terms, query, way):
     with visit(site, "chapters/01-asymmetry.html") as seen:
         page = seen.page

@@ -35,8 +35,7 @@ def places(seen) -> list[int]:
     return [int(each) for each in seen.page.locator("search-explorer .readout b").all_inner_texts()]
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)], ids=["phone-dark", "desk-light"])
 def test_it_draws_and_is_accessible(search, width, dark):
     with search(width=width, dark=dark) as seen:
         assert seen.page.locator("search-explorer li").count() == 5

@@ -32,6 +32,7 @@ def test_claims_about_a_trained_model_fail_with_random_weights(source):
     notebook = solved_notebook(source)
     claims = [i for i, cell in enumerate(notebook.cells) if "claim" in cell.metadata.get("tags", [])]
     assert claims, "no cell carries the tag claim: mark the assertions that need the trained weights"
+    del notebook.cells[claims[-1] + 1 :]
     run = execute(notebook, products_of(source)[0].notebook.parent, prelude=RANDOM_WEIGHTS, allow_errors=True)
     for position in claims:
         errors = [out.ename for out in run.notebook.cells[position].outputs if out.output_type == "error"]

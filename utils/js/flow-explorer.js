@@ -148,8 +148,8 @@ FlowExplorer.style = `
   .side div { height: 24px; line-height: 24px; padding: 0 .3em; cursor: pointer; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
   .side.from div { text-align: right; }
   .side div:hover { background: color-mix(in srgb, var(--null) 16%, transparent); }
-  .side.from [aria-selected=true] { color: var(--key); font-weight: 700; background: color-mix(in srgb, var(--key) 14%, transparent); }
-  .side.to [aria-selected=true] { color: var(--query); font-weight: 700; background: color-mix(in srgb, var(--query) 14%, transparent); }
+  .side.from [aria-selected=true] { color: var(--key); font-weight: 700; background: color-mix(in srgb, var(--key) 8%, transparent); }
+  .side.to [aria-selected=true] { color: var(--query); font-weight: 700; background: color-mix(in srgb, var(--query) 8%, transparent); }
   .side :focus-visible { outline-offset: -2px; }
   .special { font-style: italic; }
   svg { display: block; width: 100%; cursor: crosshair; touch-action: pan-y; }
