@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from utils import adapters
 from utils import small_tuning as tuning
@@ -123,3 +124,27 @@ def test_features_that_are_known_give_the_same_head(task):
     tuning.solve_head(first, task)
     tuning.solve_head(second, task, tuning.sentence_features(first, task))
     assert torch.equal(first.output.weight, second.output.weight) and first.output.weight.abs().max() > 0
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("all", 2), ("nothing", 0), ("words, Q, K, V", 2)])
+def test_features_of_another_processor_choose_the_same_penalty(kind, seed):
+    few = topics().sample(10, seed)
+    features = tuning.sentence_features(reader(tuning.TRANSPLANTS[kind]), few)
+    plain = tuning.solved(features, few)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(6):
+        moved = features * (1 + 1e-5 * torch.randn(features.shape, generator=generator))
+        found = tuning.solved(moved, few)
+        assert found["inverse_penalty"] == plain["inverse_penalty"]
+        assert found["test"] == pytest.approx(plain["test"], abs=1.01 / len(few.test))
+
+
+def test_the_penalty_is_that_of_the_smallest_log_loss_in_validation(task):
+    features = tuning.sentence_features(reader(), task)
+    x, y = features.double(), task.labels
+    losses = {}
+    for c in tuning.INVERSE_PENALTIES:
+        model = LogisticRegression(C=c, tol=1e-8, max_iter=5000).fit(x[task.train].numpy(), y[task.train].numpy())
+        shares = torch.tensor(model.predict_log_proba(x[task.validation].numpy()))
+        losses[c] = float(torch.nn.functional.nll_loss(shares, y[task.validation]))
+    assert tuning.solved(features, task)["inverse_penalty"] == min(losses, key=losses.get)
