@@ -10,7 +10,7 @@ import functools
 import http.server
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -29,9 +29,9 @@ RUN_AXE = """async ([context, runOnly, off]) => {
   const { violations, incomplete } = await axe.run(context ? { include: context } : document, options);
   return [violations, incomplete.filter((rule) => rule.error).map((rule) => `${rule.id}: ${rule.message}`)];
 }"""
-# One element with text for each combination of colour, ground, size and weight on the page, figures included: what axe
-# says of one it says of all, and of a thousand it needs six seconds to say it.
-TEXTS = """() => {
+# What is written in a colour, on a ground, in a size and weight that are not known yet: {kind: element}, with figures.
+# Axe needs six seconds for all texts of a page, and says the same of all that look the same.
+NEW_TEXTS = """(known) => {
   const kinds = new Map(), grounds = new Map();
   const above = (node) => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host;
   const ground = (node) => {
@@ -43,18 +43,19 @@ TEXTS = """() => {
     }
     return grounds.get(node);
   };
+  const length = (node) => [...node.childNodes].filter((child) => child.nodeType === 3)
+    .reduce((sum, child) => sum + child.data.trim().length, 0) || Number(node.matches("input, select, textarea"));
   const look = (root) => root.querySelectorAll("*").forEach((node) => {
     if (node.shadowRoot) look(node.shadowRoot);
-    const texts = [...node.childNodes].filter((child) => child.nodeType === 3);
-    const text = texts.map((child) => child.data.trim()).join("");
-    if (!(text || node.matches("input, select, textarea")) || !node.checkVisibility()) return;
+    if (!length(node) || !node.checkVisibility()) return;
     const { color, fontSize, fontWeight } = getComputedStyle(node);
     const beside = node.matches("a") ? getComputedStyle(above(node)).color : "";
     const kind = [color, beside, fontSize, fontWeight, ground(node)].join();
-    if (!(text.length < kinds.get(kind)?.length)) kinds.set(kind, { node, length: text.length });  // the longest
+    if (!kinds.has(kind) || length(kinds.get(kind)) < length(node)) kinds.set(kind, node);  // axe skips single letters
   });
   look(document);
-  return [...kinds.values()].map(({ node }) => node);
+  known.forEach((kind) => kinds.delete(kind));
+  return Object.fromEntries(kinds);
 }"""
 
 PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
@@ -149,6 +150,7 @@ class Visit:
     """An open page and what it did: requests that would leave the machine, failed ones, console errors."""
 
     page: object
+    texts: set[str]  # the kinds in which axe has found no fault, on this page or on others
     external: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -188,10 +190,10 @@ class Visit:
         self.page.emulate_media(media="screen")
         self.page.evaluate("dispatchEvent(new Event('afterprint'))")
 
-    def axe(self, *, colours: bool = True, others: bool = True) -> list[str]:
+    def axe(self, *, others: bool = True) -> list[str]:
         """Serious and critical findings of axe, one line each.
 
-        colours, others: whether to apply the rules of COLOUR_RULES, and all others.
+        others: whether to apply all rules, or only those of COLOUR_RULES to texts that look new.
         """
         import axe_playwright_python
 
@@ -199,13 +201,16 @@ class Visit:
             self.page.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf8"))
         found = []
         if others:
-            found += self._run_axe(None, {"type": "tag", "values": AXE_TAGS}, COLOUR_RULES)
-        if colours:
-            found += self._run_axe(self.page.evaluate_handle(TEXTS), {"type": "rule", "values": COLOUR_RULES}, [])
+            found += self._run_axe({"type": "tag", "values": AXE_TAGS}, without=COLOUR_RULES)
+        new = self.page.evaluate_handle(NEW_TEXTS, sorted(self.texts))
+        if kinds := new.evaluate("Object.keys"):
+            wrong = self._run_axe({"type": "rule", "values": COLOUR_RULES}, new.evaluate_handle("Object.values"))
+            self.texts.update([] if wrong else kinds)
+            found += wrong
         return found
 
-    def _run_axe(self, context, run_only: dict, off: list[str]) -> list[str]:
-        violations, stopped = self.page.evaluate(RUN_AXE, [context, run_only, off])
+    def _run_axe(self, rules: dict, context=None, without: Iterable[str] = ()) -> list[str]:
+        violations, stopped = self.page.evaluate(RUN_AXE, [context, rules, list(without)])
         assert stopped == [], f"rules of axe that stopped with an error and looked at nothing: {stopped}"
         return [
             f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"
@@ -229,6 +234,8 @@ def visit(chromium, serve):
     disk: open the file itself, without a server.
     """
 
+    texts: set[str] = set()
+
     @contextmanager
     def opened(
         folder: Path, path: str = "", *, width: int = 1280, height: int = 900, dark: bool = False, disk=False, **options
@@ -240,7 +247,7 @@ def visit(chromium, serve):
             f"try {{ localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}') }} catch {{}}"
         )
         base = Path(folder).resolve().as_uri() if disk else serve(folder)
-        seen = Visit(context.new_page())
+        seen = Visit(context.new_page(), texts)
         seen.watch(base)
         try:
             seen.page.goto(f"{base}/{path}", wait_until="load")

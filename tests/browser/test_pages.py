@@ -8,7 +8,6 @@ WITH_FORMULAS = ["pages/notation.html", "pages/prerequisites.html"]
 WIDTHS = {"desk": 1280, "tablet": 768, "phone": 360}
 A4 = 718  # CSS pixels between the margins of a sheet
 
-# What a tablet shows is on the desk or on the phone too, in the same colours: they are compared on these two.
 # A page has 5,000 coloured pieces of code in some twenty colours, and 3,000 pieces of formulas: one of each is enough,
 # in input and in output, and a few formulas with each colour.
 ONE_OF_EACH = """() => {
@@ -82,7 +81,7 @@ def test_a_page_is_silent_accessible_and_fits_windows_and_paper_in_both_themes(v
             seen.resize(WIDTHS["desk"])
             seen.theme(theme)
             for width in WIDTHS.values():
-                found[f"{theme}, {width} wide"] = sideways(seen, width) + accessible(seen, theme, width)
+                found[f"{theme}, {width} wide"] = sideways(seen, width) + seen.axe(others=theme == "light")
         found["motion"] = seen.page.evaluate(MOTION)
         assert {place: faults for place, faults in found.items() if faults} == {}
         seen.clean()
@@ -93,11 +92,6 @@ def sideways(seen, width: int) -> list[str]:
     seen.resize(width)
     found = seen.page.evaluate("document.documentElement.scrollWidth")
     return [f"the page is {found} wide"] if found > width else []
-
-
-def accessible(seen, theme: str, width: int) -> list[str]:
-    """What axe finds. The rules that a theme does not decide are asked in the light; see above for the tablet."""
-    return seen.axe(colours=width != WIDTHS["tablet"], others=theme == "light")
 
 
 @pytest.mark.parametrize("path", WITH_FORMULAS)
