@@ -10,7 +10,7 @@ import functools
 import http.server
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -19,44 +19,6 @@ from pathlib import Path
 import pytest
 
 from tools.chromium import CHROMIUM, FLAGS
-
-# What only the colours of a theme decide; all other rules of axe give the same answer in the light and in the dark.
-COLOUR_RULES = ["color-contrast", "link-in-text-block"]
-AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-RUN_AXE = """async ([context, runOnly, off]) => {
-  const rules = Object.fromEntries(off.map((rule) => [rule, { enabled: false }]));
-  const options = { runOnly, rules, resultTypes: ["violations"], preload: false };
-  const { violations, incomplete } = await axe.run(context ? { include: context } : document, options);
-  return [violations, incomplete.filter((rule) => rule.error).map((rule) => `${rule.id}: ${rule.message}`)];
-}"""
-# What is written in a colour, on a ground, in a size and weight that are not known yet: {kind: element}, with figures.
-# Axe needs six seconds for all texts of a page, and says the same of all that look the same.
-NEW_TEXTS = """(known) => {
-  const kinds = new Map(), grounds = new Map();
-  const above = (node) => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host;
-  const ground = (node) => {
-    if (!node) return "";
-    if (!grounds.has(node)) {
-      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(node);
-      const opaque = /^rgb\\(/.test(backgroundColor) && backgroundImage === "none" && opacity === "1";
-      grounds.set(node, `${backgroundColor} ${backgroundImage} ${opacity} ${opaque ? "" : ground(above(node))}`);
-    }
-    return grounds.get(node);
-  };
-  const length = (node) => [...node.childNodes].filter((child) => child.nodeType === 3)
-    .reduce((sum, child) => sum + child.data.trim().length, 0) || Number(node.matches("input, select, textarea"));
-  const look = (root) => root.querySelectorAll("*").forEach((node) => {
-    if (node.shadowRoot) look(node.shadowRoot);
-    if (!length(node) || !node.checkVisibility()) return;
-    const { color, fontSize, fontWeight } = getComputedStyle(node);
-    const beside = node.matches("a") ? getComputedStyle(above(node)).color : "";
-    const kind = [color, beside, fontSize, fontWeight, ground(node)].join();
-    if (!kinds.has(kind) || length(kinds.get(kind)) < length(node)) kinds.set(kind, node);  // axe skips single letters
-  });
-  look(document);
-  known.forEach((kind) => kinds.delete(kind));
-  return Object.fromEntries(kinds);
-}"""
 
 PAGE = """<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8"><title>Figures</title>
 <link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
@@ -193,31 +155,11 @@ class Visit:
     def axe(self, *, others: bool = True) -> list[str]:
         """Serious and critical findings of axe, one line each.
 
-        others: whether to apply all rules, or only those of COLOUR_RULES to texts that look new.
+        others: whether to apply all rules, or only those that colours decide, to texts that look new.
         """
-        import axe_playwright_python
+        import accessibility  # needs what is installed with the browser's driver
 
-        if not self.page.evaluate("() => 'axe' in window"):
-            self.page.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf8"))
-        found = []
-        if others:
-            found += self._run_axe({"type": "tag", "values": AXE_TAGS}, without=COLOUR_RULES)
-        new = self.page.evaluate_handle(NEW_TEXTS, sorted(self.texts))
-        if kinds := new.evaluate("Object.keys"):
-            wrong = self._run_axe({"type": "rule", "values": COLOUR_RULES}, new.evaluate_handle("Object.values"))
-            self.texts.update([] if wrong else kinds)
-            found += wrong
-        return found
-
-    def _run_axe(self, rules: dict, context=None, without: Iterable[str] = ()) -> list[str]:
-        violations, stopped = self.page.evaluate(RUN_AXE, [context, rules, list(without)])
-        assert stopped == [], f"rules of axe that stopped with an error and looked at nothing: {stopped}"
-        return [
-            f"{v['impact']} {v['id']}: {v['help']} in {n['html'][:120]}"
-            for v in violations
-            if v["impact"] in ("serious", "critical")
-            for n in v["nodes"][:3]
-        ]
+        return accessibility.findings(self.page, self.texts, others=others)
 
     def clean(self) -> None:
         """Nothing left the machine, nothing failed, no console error."""
