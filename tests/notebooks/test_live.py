@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.pipeline.products import ROOT, all_products, products_of
+from tools.notebooks import RUNS
+from tools.pipeline.execute import TIMEOUT
+from tools.pipeline.products import all_products, products_of
 from tools.pipeline.source import solved_notebook
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs notebooks in forks")
@@ -42,7 +44,7 @@ _swap()
 
 def _sources() -> list[Path]:
     """The sources of chapters and labs, the longest run first."""
-    runs = json.loads((ROOT / "data" / "runs.json").read_text("utf8"))
+    runs = json.loads(RUNS.read_text("utf8"))
     products = [product for product in all_products() if product.source.parent.name in ("chapters", "labs")]
     seconds = {product.source: runs.get(product.name, {}).get("cpu_seconds", 0) for product in products}
     return sorted(seconds, key=seconds.get, reverse=True)
@@ -80,10 +82,13 @@ def stops(cells: list[str], folder: Path) -> list[str | None]:
     process.start()
     sender.close()
     try:
+        assert receiver.poll(TIMEOUT), f"the run did not end in {TIMEOUT} s"
         return receiver.recv()
     except EOFError:
+        process.join()
         raise AssertionError(f"the run ended before its last cell; exit code {process.exitcode}") from None
     finally:
+        process.kill()  # nothing happens where it has ended
         process.join()
 
 

@@ -78,7 +78,7 @@ def execute(
 ) -> Run:
     """Execute a copy of the notebook in ``folder``.
 
-    prelude: code that runs first and is not kept (the tests use it to swap a model's weights).
+    prelude: code that runs first and is not kept (grading uses it to limit memory).
     timeout: seconds a cell may take.
     allow_errors: go on after a cell that stops and keep its error as an output; otherwise NotebookError.
     """
