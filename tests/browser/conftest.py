@@ -10,6 +10,7 @@ import functools
 import http.server
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -65,6 +66,10 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args) -> None:
         pass
 
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-store")  # tests write a page anew within a second
+        super().end_headers()
+
 
 @pytest.fixture(scope="session")
 def serve() -> Iterator:
@@ -102,7 +107,7 @@ def chromium() -> Iterator:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, "--process-per-site"])
         yield browser
         browser.close()
 
@@ -168,34 +173,63 @@ class Visit:
         assert self.errors == [], f"console errors: {self.errors}"
 
 
+class Contexts:
+    """Contexts of the browser that are used again: each visit has a new page, but not a new process.
+
+    To start a process costs the browser twice what a page does. What a page has stored is removed.
+    """
+
+    def __init__(self, browser) -> None:
+        self.browser = browser
+        self.unused: dict[tuple, list[tuple]] = defaultdict(list)
+
+    @contextmanager
+    def page(self, base: str, scheme: str, options: dict, *, alone: bool) -> Iterator:
+        """A new page. Its context is closed afterwards if the test fails, or wants to be alone in it."""
+        unused = [] if alone else self.unused[(scheme, *sorted(options.items()))]
+        context, blank, session = unused.pop() if unused else self._new(scheme, options)
+        try:
+            yield context.new_page()
+            for page in context.pages:
+                if page != blank:
+                    page.close()
+            session.send("Storage.clearDataForOrigin", {"origin": base, "storageTypes": "all"})
+        except BaseException:
+            alone = True
+            raise
+        finally:
+            context.close() if alone else unused.append((context, blank, session))
+
+    def _new(self, scheme: str, options: dict) -> tuple:
+        """A context with the reader's choice of a theme, a blank page that keeps its process, and a line to both."""
+        context = self.browser.new_context(color_scheme=scheme, **options)
+        context.add_init_script(
+            f"try {{ localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}') }} catch {{}}"
+        )
+        blank = context.new_page()
+        return context, blank, context.new_cdp_session(blank)
+
+
 @pytest.fixture(scope="session")
 def visit(chromium, serve):
     """``with visit(folder, "page.html", width=768, dark=True) as seen: seen.page…``; takes any option of a new context.
 
     dark sets the colour scheme of the browser and what the book's theme remembers of the reader's choice.
-    disk: open the file itself, without a server.
+    disk: open the file itself, without a server. alone: in a context of its own, for what a test changes in it.
     """
 
     texts: set[str] = set()
+    contexts = Contexts(chromium)
 
     @contextmanager
-    def opened(
-        folder: Path, path: str = "", *, width: int = 1280, height: int = 900, dark: bool = False, disk=False, **options
-    ):
-        scheme = "dark" if dark else "light"
-        settings = {"viewport": {"width": width, "height": height}, "color_scheme": scheme} | options
-        context = chromium.new_context(**settings)
-        context.add_init_script(
-            f"try {{ localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}') }} catch {{}}"
-        )
+    def opened(folder: Path, path: str = "", *, width=1280, height=900, dark=False, disk=False, alone=False, **options):
         base = Path(folder).resolve().as_uri() if disk else serve(folder)
-        seen = Visit(context.new_page(), texts)
-        seen.watch(base)
-        try:
-            seen.page.goto(f"{base}/{path}", wait_until="load")
+        with contexts.page(base, "dark" if dark else "light", options, alone=alone) as page:
+            page.set_viewport_size({"width": width, "height": height})
+            seen = Visit(page, texts)
+            seen.watch(base)
+            page.goto(f"{base}/{path}", wait_until="load")
             yield seen
-        finally:
-            context.close()
 
     return opened
 

@@ -175,7 +175,7 @@ def test_what_lies_over_the_slides(present):
 def test_notes_stand_beside_their_slides_with_a_clock(present):
     from playwright.sync_api import expect
 
-    with present(CHAPTER) as seen:
+    with present(CHAPTER, alone=True) as seen:
         page = seen.page
         panel = page.get_by_role("complementary", name="Speaker notes")
         assert not panel.is_visible() and not page.locator(".speaker-notes:visible").count()

@@ -1,7 +1,7 @@
 """What strict nbval needs here, as a pytest plugin (conftest.py loads it): the environment, and readable reports.
 
 * Kernels get the guard, one thread (BOOK_THREADS sets another number) and no progress bars, as when the notebooks are
-  made.
+  made. On Linux they are forks of one process (warm_kernels.py).
 * A semicolon that ends a cell keeps its value silent. nbval runs cells outside IPython's history, where IPython looks
   for the semicolon.
 * Where two outputs differ, the first place is shown. pytest's own comparison of two long lines takes minutes.
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from jupyter_client.provisioning import local_provisioner
 from nbformat import NotebookNode
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
@@ -28,10 +30,12 @@ from tools.grade import check_results
 from tools.pipeline.execute import kernel_environment
 from tools.pipeline.products import KINDS, products_of
 from tools.pipeline.source import has_solution, solved_notebook
+from tools.pipeline.warm_kernels import Nursery
 from utils.payload import unpack
 
 AROUND = 80
 PROFILE = pytest.StashKey[str]()
+NURSERY = pytest.StashKey[Nursery]()
 TOLERANCE = {"rtol": 2e-3, "atol": 0.01}  # of coded numbers: codes flip between processors
 
 _compare_texts = IPyNbCell.compare_outputs
@@ -105,11 +109,15 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(kernel_environment(threads) | {"IPYTHONDIR": config.stash[PROFILE]})
     RunningKernel.execute_cell_input = _execute_in_history
     IPyNbCell.compare_outputs = _compare_outputs
+    config.stash[NURSERY] = Nursery()
+    if sys.platform == "linux":
+        local_provisioner.launch_kernel = config.stash[NURSERY].launch
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if PROFILE in config.stash:
         shutil.rmtree(config.stash[PROFILE], ignore_errors=True)
+        config.stash[NURSERY].close()
 
 
 def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
