@@ -71,14 +71,18 @@ class Losses(NamedTuple):
 def token_losses(model: nn.Module, batches: Iterable[dict[str, Tensor]]) -> Losses:
     """The loss of every target token, given the reference before it (teacher forcing), gates of scopes around included.
 
-    Raises TypeError or ValueError for what is no batch.
+    Raises TypeError or ValueError for what is no batch, and TypeError for a model without a decoder that reads one.
     """
+    if not hasattr(model, "prepare_decoder_input_ids_from_labels"):
+        raise TypeError(
+            f"a model with encoder and decoder is needed, such as the translator: got {type(model).__name__}"
+        )
     parts = []
     with evaluating(model):
         for batch in checked_batches(batches):
             if "labels" not in batch:
                 raise ValueError(f"a batch needs labels, it has {', '.join(batch)}: see pair_batches")
-            parts.append(_losses(model(**batch).logits, batch["labels"]))
+            parts.append(_losses(_logits(model, batch), batch["labels"]))
     longest = max(part.shape[1] for part, _ in parts)
     padded = (
         [functional.pad(each, (0, longest - each.shape[1])) for each in side] for side in zip(*parts, strict=True)
@@ -110,9 +114,15 @@ def extra_losses(model: nn.Module, batches: Sequence[dict[str, Tensor]], removal
     return found
 
 
+def _logits(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+    """The logits for a batch, without the loss that the model finds when it is given labels."""
+    given = {name: value for name, value in batch.items() if name != "labels"}
+    return model(**given, decoder_input_ids=model.prepare_decoder_input_ids_from_labels(batch["labels"])).logits
+
+
 def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    losses = functional.cross_entropy(logits.mT, labels, reduction="none", ignore_index=IGNORED)
-    return losses, labels != IGNORED
+    losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=IGNORED)
+    return losses.view(labels.shape), labels != IGNORED
 
 
 def decoder_logits(model: nn.Module, batch: dict[str, Tensor], *, causal: bool = True) -> Tensor:

@@ -168,12 +168,19 @@ def spearman_interval(
     score, change = torch.tensor(_numbers(score)), change.double()
     generator = torch.Generator().manual_seed(seed)
     whole = spearman(score if score.ndim == 1 else score.mean(1), change.mean(1))
-    drawn = []
-    for _ in range(draws):
-        left = score if score.ndim == 1 else _resampled(score, generator)
-        drawn.append(spearman(left, _resampled(change, generator)))
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    pairs = [
+        torch.stack([score if score.ndim == 1 else _resampled(score, generator), _resampled(change, generator)])
+        for _ in range(draws)
+    ]
+    ranks = rankdata(torch.stack(pairs), axis=-1)
+    low, high = np.quantile(_correlations(*np.moveaxis(ranks, 1, 0)), [0.025, 0.975])
     return whole, float(low), float(high)
+
+
+def _correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Pearson's correlation of each row of one table (rows, heads) with the same row of the other."""
+    first, second = (side - side.mean(-1, keepdims=True) for side in (first, second))
+    return (first * second).sum(-1) / np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
 
 
 def _numbers(values: Iterable[float]) -> np.ndarray:

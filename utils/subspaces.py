@@ -123,8 +123,9 @@ def _kept(a: Tensor, b: Tensor, directions: int, how: str, generator: torch.Gene
         raise ValueError(f"directions must be from 0 to {a.shape[1]}, the width of the model, got {directions}")
     if how == "private":
         own = directions // len(a)
-        left, _, right = torch.linalg.svd(a @ b.mT, full_matrices=False)
-        u, v = left[:, :, :own], right[:, :own].mT
+        (left, a_small), (right, b_small) = torch.linalg.qr(a), torch.linalg.qr(b)
+        u, _, v = torch.linalg.svd(a_small @ b_small.mT)  # A Bᵀ, in the few directions that it has
+        u, v = left @ u[:, :, :own], right @ v[:, :own].mT
     elif how == "shared":
         u, v = shared_basis(a, b, directions)
     else:

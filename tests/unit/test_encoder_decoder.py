@@ -122,6 +122,7 @@ def test_token_classes(translator):
         (lambda m, t: ed.pair_batches(t, []), ValueError, "no pairs"),
         (lambda m, t: ed.pair_batches(t, ["ab"]), TypeError, "two strings"),
         (lambda m, t: ed.token_losses(m, [{"input_ids": torch.ones(1, 2)}]), ValueError, "needs labels"),
+        (lambda m, t: ed.token_losses(m.encoder, ed.pair_batches(t, PAIRS)), TypeError, "such as the translator"),
         (lambda m, t: ed.with_shared_heads(m, "both", 2), ValueError, "encoder, decoder, cross"),
         (lambda m, t: ed.with_shared_heads(m, "cross", 3), ValueError, "a divisor of 8"),
         (lambda m, t: ed.with_shared_heads(m, "cross", 2, parts=["query"]), ValueError, "some of"),

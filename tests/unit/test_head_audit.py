@@ -88,6 +88,21 @@ def test_the_interval_is_narrow_for_texts_that_agree_and_wide_for_texts_that_do_
     assert widths[0] < widths[1] < widths[2]
 
 
+@pytest.mark.parametrize("tables", [1, 2])
+def test_the_interval_is_that_of_single_draws(tables):
+    generator = torch.Generator().manual_seed(2)
+    change = torch.randint(0, 4, (12, 9), generator=generator).double()  # with ties
+    score = change + torch.randn(12, 9, generator=generator) if tables == 2 else change[:, 0]
+    found = spearman_interval(score, change, draws=40, seed=3)
+
+    def draw(table: torch.Tensor) -> torch.Tensor:
+        return table[:, torch.randint(9, (9,), generator=drawn)].mean(1)
+
+    drawn = torch.Generator().manual_seed(3)
+    single = [spearmanr(draw(score) if tables == 2 else score, draw(change)).statistic for _ in range(40)]
+    assert found[1:] == pytest.approx(tuple(np.quantile(single, [0.025, 0.975])))
+
+
 def test_two_tables_are_drawn_on_their_own():
     table = torch.randn(20, 40, generator=torch.Generator().manual_seed(1))
     rho, low, _ = spearman_interval(table, table, draws=100)

@@ -65,6 +65,16 @@ def test_restriction_has_an_effect_and_leaves_no_trace(tiny_bert, part, how):
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+def test_private_directions_are_the_best_of_each_heads_own_product(tiny_bert):
+    before = [x @ y.mT for x, y in factors(tiny_bert.model, "query-key")]
+    with restricted(tiny_bert.model, 2 * len(before[0]), "private"):
+        after = [x @ y.mT for x, y in factors(tiny_bert.model, "query-key")]
+    for whole, kept in zip(before, after, strict=True):
+        u, values, v = torch.linalg.svd(whole)
+        best = u[..., :2] * values[:, None, :2] @ v[:, :2]
+        assert torch.allclose(kept, best, atol=1e-5 * float(values.max()))
+
+
 @pytest.mark.parametrize("part", ["query-key", "value-output"])
 def test_all_directions_change_nothing(tiny_bert, part):
     model = tiny_bert.model

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import sacrebleu
 import torch
-from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
 from tools.translator.baselines import Dictionary
@@ -50,10 +49,9 @@ def nll(model: Translator, sources: Ids, targets: Ids, size: int = 100) -> float
     total = count = 0.0
     for first in range(0, len(sources), size):
         batch = tensors(sources, targets, list(range(first, min(first + size, len(sources)))))
-        labels = batch["labels"].flatten()
-        logits = model(**batch).logits.flatten(0, 1)
-        total += functional.cross_entropy(logits, labels, reduction="sum").item()
-        count += (labels != -100).sum().item()
+        tokens = (batch["labels"] != -100).sum().item()
+        total += model(**batch).loss.item() * tokens
+        count += tokens
     return total / count
 
 
