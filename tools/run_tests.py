@@ -48,7 +48,7 @@ def unit() -> bool:
 
 def notebooks() -> bool:
     """Notebooks against their source, the rules of the book, and random weights"""
-    return _pytest("-n", "2", "--dist", "loadgroup", FOLDERS["notebooks"])
+    return _pytest("-n", "2", FOLDERS["notebooks"])
 
 
 def nbval(threads: int = 1) -> bool:

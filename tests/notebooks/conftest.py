@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tools.pipeline.execute import Run, execute
 from tools.pipeline.normalise import normalise
@@ -14,11 +15,16 @@ from tools.pipeline.source import solved_notebook, without_solutions
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def pytest_collection_modifyitems(items):
-    """With --dist loadgroup a module's tests share one process and its fixtures; live runs are dealt out singly."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.name != "test_live.py":
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+class Files(LoadScopeScheduling):
+    """The tests of a file share one process and its fixtures; live runs are dealt out singly."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return nodeid if file.endswith("test_live.py") else file
+
+
+def pytest_xdist_make_scheduler(config, log) -> Files:
+    return Files(config, log)
 
 
 @pytest.fixture(scope="session")
