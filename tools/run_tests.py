@@ -74,12 +74,12 @@ def browser() -> bool:
 
 PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in seconds
     "style": (style, 10),
-    "unit": (unit, 240),
-    "notebooks": (notebooks, 540),
-    "nbval": (nbval, 600),
-    "site": (site, 60),
-    "pages": (pages, 90),
-    "browser": (browser, 420),
+    "unit": (unit, 230),
+    "notebooks": (notebooks, 220),
+    "nbval": (nbval, 270),
+    "site": (site, 30),
+    "pages": (pages, 40),
+    "browser": (browser, 400),
 }
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from tools.pipeline.products import ROOT
 
-# Not pandas (with sklearn), pyplot (with seaborn) and ipywidgets: they look for a notebook when they are imported.
+# Not pandas (with sklearn) and pyplot (with seaborn): they look for a notebook when they are imported.
 LIBRARIES = (
     *("ipykernel.kernelapp", "matplotlib.figure", "scipy.stats", "torch.utils.flop_counter"),
     *(f"transformers.models.{name}.modeling_{name}" for name in ("bart", "bert", "gpt2")),
@@ -45,7 +45,8 @@ class Kernel:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -65,8 +66,13 @@ class Nursery:
         self.process = subprocess.Popen([sys.executable, "-m", __name__], env=environment, cwd=ROOT, text=True, **pipes)
 
     def ask(self, **request: object) -> int | None:
-        print(json.dumps(request), file=self.process.stdin, flush=True)
-        return json.loads(self.process.stdout.readline())
+        """The answer to a request (see ``_answers``). Raises RuntimeError if the process has ended."""
+        try:
+            print(json.dumps(request), file=self.process.stdin, flush=True)
+            return json.loads(self.process.stdout.readline())
+        except (BrokenPipeError, json.JSONDecodeError):
+            code = self.process.wait()
+            raise RuntimeError(f"the process that forks kernels ended with exit code {code}; stderr says why") from None
 
     def launch(self, command: list[str], *, env: dict[str, str], cwd: str | None = None, **_: object) -> Kernel:
         """Instead of jupyter_client's ``launch_kernel``. command: as it would start a kernel anew."""
@@ -76,7 +82,7 @@ class Nursery:
         return Kernel(self, self.ask(fork=arguments, environment=dict(env), folder=str(cwd or os.getcwd())))
 
     def close(self) -> None:
-        if self.process:
+        if self.process and self.process.poll() is None:
             self.process.communicate()
 
 
@@ -90,7 +96,7 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str) -> None
     os.environ.clear()
     os.environ.update(environment | {"JPY_PARENT_PID": str(os.getppid())})
     os.chdir(folder)
-    sys.path[0] = ""
+    del sys.path[0]  # the folder from which this module was started; IPython puts the notebook's in
     IPKernelApp.launch_instance(arguments)
 
 
