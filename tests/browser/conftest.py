@@ -176,7 +176,7 @@ class Visit:
 class Contexts:
     """Contexts of the browser that are used again: each visit has a new page, but not a new process.
 
-    To start a process costs the browser twice what a page does. What a page has stored is removed.
+    A process of its own doubles what a visit costs the browser. What a page has stored is removed.
     """
 
     def __init__(self, browser) -> None:
