@@ -7,7 +7,6 @@ the cells run in a fork of this process, which has imported the large libraries 
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import multiprocessing
@@ -57,8 +56,6 @@ def libraries():
     for name in LIBRARIES:
         importlib.import_module(name)
     sys.modules["torch"].set_num_threads(1)
-    gc.collect()
-    gc.freeze()
 
 
 def _run(cells: list[str], folder: Path, sender: Connection) -> None:

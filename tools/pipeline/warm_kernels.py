@@ -7,7 +7,6 @@ forks: it reads requests from its input and answers each, in lines of JSON.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -132,8 +131,6 @@ def _answers(requests: Iterator[str]) -> Iterator[int | None]:
 def main() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # garbage collection in a fork leaves alone what it shares with all
     for answer in _answers(sys.stdin):
         print(json.dumps(answer), flush=True)
 
