@@ -78,8 +78,8 @@ PARTS: dict[str, tuple[Callable[[], bool], int]] = {  # what it runs, budget in 
     "notebooks": (notebooks, 220),
     "nbval": (nbval, 270),
     "site": (site, 30),
-    "pages": (pages, 40),
-    "browser": (browser, 400),
+    "pages": (pages, 50),
+    "browser": (browser, 390),
 }
 
 
