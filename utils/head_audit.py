@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from scipy.stats import rankdata
 from torch import Tensor, nn
 
 from utils.attention.scope import evaluating
@@ -20,6 +19,7 @@ from utils.encoder_decoder import token_losses
 from utils.heads import Head, ablated, heads_of, resolve
 from utils.heads.running import Batch
 from utils.importance import ablation_effect
+from utils.routing import rank_correlation
 from utils.search_index import Pair, embed, pooled, query_losses, ranks, text_batches
 from utils.sweeps import FOLDER
 
@@ -152,7 +152,7 @@ def spearman(first: Iterable[float], second: Iterable[float]) -> float:
     first, second = _numbers(first), _numbers(second)
     if first.shape != second.shape or first.ndim != 1 or len(first) < 3:
         raise ValueError(f"two lists of the same length, 3 or more, are needed: got {first.shape} and {second.shape}")
-    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
+    return float(rank_correlation(torch.from_numpy(first), torch.from_numpy(second)))
 
 
 def spearman_interval(
@@ -172,15 +172,9 @@ def spearman_interval(
         torch.stack([score if score.ndim == 1 else _resampled(score, generator), _resampled(change, generator)])
         for _ in range(draws)
     ]
-    ranks = rankdata(torch.stack(pairs), axis=-1)
-    low, high = np.quantile(_correlations(*np.moveaxis(ranks, 1, 0)), [0.025, 0.975])
+    drawn = rank_correlation(*torch.stack(pairs, dim=1))
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return whole, float(low), float(high)
-
-
-def _correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Pearson's correlation of each row of one table (rows, heads) with the same row of the other."""
-    first, second = (side - side.mean(-1, keepdims=True) for side in (first, second))
-    return (first * second).sum(-1) / np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
 
 
 def _numbers(values: Iterable[float]) -> np.ndarray:

@@ -167,7 +167,7 @@ def rank_correlation(one: Tensor, other: Tensor) -> Tensor:
     """
     ranks = [torch.from_numpy(rankdata(each.numpy(), axis=-1)) for each in (one, other)]
     a, b = (each - each.mean(-1, keepdim=True) for each in ranks)
-    return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+    return ((a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))).clamp(-1, 1)  # not past 1 by rounding
 
 
 def sink_rows(model: nn.Module, tokenizer, texts: list[str]) -> tuple[Tensor, Tensor, Tensor]:
